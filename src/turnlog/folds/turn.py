@@ -1,0 +1,189 @@
+"""The turn fold: one turn's state, times and counts, as its row shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from turnlog.errors import RecordDamaged
+from turnlog.events.codec import decode_json, encode_json
+from turnlog.events.kinds import (
+    Completed,
+    Event,
+    Interrupted,
+    Item,
+    Reason,
+    Requested,
+    Step,
+    Submitted,
+    WorkerStarted,
+)
+from turnlog.folds.states import State, next_state
+from turnlog.limits import PREVIEW_CHARS_MAX
+
+
+class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One turn as lists show it. Times are wall time in µs.
+
+    `tools`, `subagents` and `failures` count what has begun or failed so far. `answer` is the seq of the last assistant
+    message. `illegal` counts events that the table of states does not allow; it is 0 unless the store is damaged.
+    """
+
+    turn: str
+    state: State
+    reason: Reason | None = None
+    seq_first: int
+    seq_last: int
+    submitted_at: int
+    started_at: int | None = None
+    settled_at: int | None = None
+    tools: int = 0
+    subagents: int = 0
+    failures: int = 0
+    agent: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    key: str | None = None
+    retry_of: str | None = None
+    preview: str = ""
+    usage: dict[str, Any] | None = None
+    answer: int | None = None
+    interrupt_requested: bool = False
+    illegal: int = 0
+
+
+class TurnFold:
+    """What the fold keeps to go on from: the view, and which steps and calls it has counted.
+
+    Only the view is stored with the events: what was counted grows with the turn, and a row rewritten with each event
+    must not. Whoever goes on with a turn it did not follow folds its events again.
+    """
+
+    __slots__ = ("counted", "view")
+
+    def __init__(self, view: TurnView) -> None:
+        self.view = view
+        self.counted: set[str] = set()
+
+
+def fold_turn(fold: TurnFold | None, event: Event) -> TurnFold | None:
+    """The fold after one more event of the turn. None until its `submitted`; the given fold must not be used again."""
+    body = event.body
+    if fold is None:
+        return _submitted(event, body) if isinstance(body, Submitted) else None
+    state = next_state(fold.view.state, event.kind)
+    changes: dict[str, Any] = {"seq_last": event.seq}
+    if state is None:
+        fold.view = msgspec.structs.replace(fold.view, illegal=fold.view.illegal + 1, **changes)
+        return fold
+    changes["state"] = state
+    match body:
+        case WorkerStarted():
+            changes |= {"started_at": event.at, "agent": body.agent, "agent_version": body.agent_version}
+        case Item():
+            changes |= _item(fold, event.seq, body)
+        case Step():
+            changes |= _step(fold, body)
+        case Requested(what="interrupt"):
+            changes["interrupt_requested"] = True
+        case Completed():
+            changes |= {"settled_at": event.at, "usage": body.usage or fold.view.usage, "answer": body.answer}
+        case Interrupted():
+            changes |= {"settled_at": event.at, "reason": body.reason}
+        case _:
+            pass
+    fold.view = msgspec.structs.replace(fold.view, **changes)
+    return fold
+
+
+def _submitted(event: Event, body: Submitted) -> TurnFold:
+    return TurnFold(
+        TurnView(
+            turn=event.turn or "",
+            state="submitted",
+            seq_first=event.seq,
+            seq_last=event.seq,
+            submitted_at=event.at,
+            model=body.model,
+            key=body.key,
+            retry_of=body.retry_of,
+            preview=content_text(body.content)[:PREVIEW_CHARS_MAX],
+        )
+    )
+
+
+def is_assistant_message(body: Item) -> bool:
+    """Whether an item is a message of the assistant: what counts as an answer."""
+    if body.type not in ("message", ""):
+        return False
+    try:
+        return bool(decode_json(body.raw, _Role).role == "assistant")
+    except RecordDamaged:
+        return False
+
+
+class _Role(msgspec.Struct, frozen=True):
+    role: Any = None
+
+
+def is_call(item_type: str) -> bool:
+    """Whether an item of this type asks for something to be done, and so awaits an output of the same call id."""
+    return item_type.endswith("_call")
+
+
+def is_call_output(item_type: str) -> bool:
+    """Whether an item of this type is the output of a call."""
+    return item_type.endswith("_call_output") or item_type.endswith("_output")
+
+
+def _item(fold: TurnFold, seq: int, body: Item) -> dict[str, Any]:
+    if is_assistant_message(body):
+        return {"answer": seq}
+    if is_call(body.type):
+        return _count(fold, body.call_id or body.id or f"#{seq}", "tools")
+    return {}
+
+
+def _step(fold: TurnFold, body: Step) -> dict[str, Any]:
+    counts: dict[str, Any] = {}
+    if body.step == "tool":
+        counts |= _count(fold, body.call_id or body.id, "tools")
+    elif body.step == "subagent":
+        counts |= _count(fold, body.id, "subagents")
+    if body.status == "failed":
+        counts |= _count(fold, f"failed:{body.id}", "failures")
+    if body.usage is not None:
+        counts["usage"] = body.usage
+    return counts
+
+
+def _count(fold: TurnFold, name: str, what: str) -> dict[str, Any]:
+    if name in fold.counted:
+        return {}
+    fold.counted.add(name)
+    return {what: getattr(fold.view, what) + 1}
+
+
+def content_text(content: str | list[Any]) -> str:
+    """The text of a submission: itself, or its text parts joined; other parts are named in brackets."""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            text = part.get("text")
+            texts.append(text if isinstance(text, str) else f"[{part.get('type', 'part')}]")
+    return "\n".join(texts)
+
+
+def encode_view(view: TurnView) -> bytes:
+    """The bytes kept in the turn's row."""
+    return encode_json(view)
+
+
+def decode_view(data: bytes) -> TurnView:
+    """The inverse of `encode_view`; raises `RecordDamaged`."""
+    return decode_json(data, TurnView)

@@ -1,0 +1,136 @@
+"""Every bound of turnlog, each with its reason. Units come last in a name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- what is accepted -------------------------------------------------------------------------------------------
+
+THREAD_ID_BYTES_MAX: Final = 1_024
+"""UTF-8 bytes of a thread id: room for any application's composed id, small enough for an index key."""
+
+TURN_ID_BYTES_MAX: Final = 256
+"""UTF-8 bytes of a turn id and of a submission's key: browser ids, UUIDs and hashes fit many times over."""
+
+NAME_BYTES_MAX: Final = 1_024
+"""UTF-8 bytes of a step, call, item or agent id: an entry is looked up and sent by them."""
+
+BODY_BYTES_MAX: Final = 64 * 1_024
+"""Bytes of one event's body kept inline. Above it a row no longer fits a few database pages, and listing a turn would
+read what nobody looks at. Larger bodies are refused `too_large` until blobs exist."""
+
+JSON_DEPTH_MAX: Final = 100
+"""Nested arrays and objects in a body. Real model items stay below 20; recursive readers in other languages often give
+up at 128 or 1,000, so what we accept everybody can read."""
+
+DRAFT_BYTES_MAX: Final = BODY_BYTES_MAX - 4 * 1_024
+"""Encoded bytes of one draft: it must fit the item that closes it, with that item's own fields."""
+
+DRAFTS_OPEN_MAX: Final = 500
+"""Drafts of a turn that no event has closed: what settling must close in one write (at most 30 MiB)."""
+
+EVENTS_PER_TURN_MAX: Final = 1_000_000
+"""Events of one turn: 20 times the largest turn promised to work, and less than the engine's 2^20 places a turn."""
+
+# --- the writer -------------------------------------------------------------------------------------------------
+
+QUEUE_JOBS_MAX: Final = 20_000
+"""Writes waiting for the writer: some tenths of a second of work at full speed; beyond it the disk does not keep up
+and callers must be told instead of served from a growing queue."""
+
+QUEUE_BYTES_MAX: Final = 64 * 1_024 * 1_024
+"""Bytes of those writes, so that a few hundred large items cannot hold memory without bound either."""
+
+BATCH_JOBS_MAX: Final = 1_024
+"""Writes in one group commit: the measured throughput is flat above 256, and latency grows with the batch."""
+
+RESEAL_TRIES_MAX: Final = 20
+"""Attempts to append where another process keeps appending first. Each loss means that the other one advanced."""
+
+DRAFT_DELAY_S: Final = 0.05
+"""Seconds a chunk of a draft may wait for more: below what a reader notices, and 20 syncs a second at most."""
+
+DRAFT_CHUNK_BYTES: Final = 4 * 1_024
+"""Bytes of waiting draft text that are written without waiting longer: one database page."""
+
+DRAFT_PENDING_BYTES_MAX: Final = 1 * 1_024 * 1_024
+"""Bytes of draft text a turn may have waiting for a stalled disk before `Overloaded`: minutes of a fast model."""
+
+THREADS_CACHED_MAX: Final = 4_096
+"""Threads whose head the writer remembers; beyond it the least recently used without an open turn is read again."""
+
+WRITER_POLL_S: Final = 0.05
+"""Seconds between looks at what other processes wrote, only while somebody follows or owns an open turn."""
+
+STORE_PROBE_S: Final = 1.0
+"""Seconds between attempts to settle what could not be settled because the store refused to write."""
+
+CLOSE_WAIT_S: Final = 30.0
+"""Seconds that closing a log waits for its writer: longer than any wait of an engine, so it only ends by a defect."""
+
+# --- liveness ---------------------------------------------------------------------------------------------------
+
+LEASE_S: Final = 30.0
+"""Seconds a writer may be silent before others may take its open turns: longer than a disk stall or a long garbage
+collection, short enough that a person still waits."""
+
+LEASE_RENEW_S: Final = LEASE_S / 3
+"""Seconds between renewals: two may be missed."""
+
+RECOVER_TURNS_MAX: Final = 256
+"""Turns settled in one round of recovery, so that memory stays bounded; rounds follow until none is left."""
+
+DEAD_OWNERS_MAX: Final = 256
+"""Dead writers looked at in one round of recovery."""
+
+# --- engines ----------------------------------------------------------------------------------------------------
+
+STORE_BUSY_WAIT_S: Final = 10.0
+"""Seconds to wait for another process's write lock before `StoreBusy`."""
+
+WAL_PAGES_CHECKPOINT: Final = 1_000
+"""Pages in the write-ahead log at which an idle writer checkpoints; at four times as many it does so when busy, so
+that opening after a kill stays at some milliseconds."""
+
+WAL_PREGROWN_BYTES: Final = 8 * 1_024 * 1_024
+"""Bytes the write-ahead log is grown by at its first use: overwriting costs half of appending on a journaled disk."""
+
+READERS_MAX: Final = 8
+"""Reader connections kept open in one process: more threads than that take turns."""
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+PAGE_ROWS: Final = 50
+"""Rows of a list when the caller names no limit."""
+
+PAGE_ROWS_MAX: Final = 1_000
+"""Rows of a list at the most."""
+
+READ_EVENTS_MAX: Final = 1_000
+"""Events read from an engine at once; longer reads go on from there."""
+
+READ_BYTES_MAX: Final = 4 * 1_024 * 1_024
+"""Bytes of bodies read from an engine at once, whatever the number of events."""
+
+VIEW_TEXT_BYTES_MAX: Final = 64 * 1_024
+"""Characters of one argument or output a view shows; the entry says what was cut, the whole is read on demand."""
+
+TITLE_CHARS_MAX: Final = 80
+"""Characters of a thread's title taken from its first message: one line of a list."""
+
+PREVIEW_CHARS_MAX: Final = 200
+"""Characters of a turn's message in lists."""
+
+# --- the runner -------------------------------------------------------------------------------------------------
+
+AGENT_IDLE_S: Final = 300.0
+"""Seconds without any signal after which an agent is taken for stuck: reasoning models are silent for minutes."""
+
+AGENT_HARD_S: Final = 3_600.0
+"""Seconds a turn may last in all."""
+
+AGENT_STOP_S: Final = 5.0
+"""Seconds a cancelled agent may clean up before its turn is settled without it."""
+
+REQUESTS_WAITING_MAX: Final = 1_000
+"""Requests (interrupts, decisions) a running agent has not looked at yet."""
