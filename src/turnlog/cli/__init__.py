@@ -1,0 +1,1 @@
+"""Who operates: the command line. May import every room except testing; only its output module prints."""

@@ -1,0 +1,1 @@
+"""What happened: kinds, ids, clock and codec. Imports errors and limits."""

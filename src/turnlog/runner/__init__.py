@@ -1,0 +1,1 @@
+"""Takes one agent through one turn. Imports journal, agents, folds and events."""

@@ -1,0 +1,367 @@
+"""What holds for the code itself: direction of imports, sizes, banned calls, nothing unused, one vocabulary."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from turnlog import errors
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(os.environ.get("TIDY_SOURCE", ROOT / "src" / "turnlog"))
+TESTS = ROOT / "tests"
+
+BASE = {"errors", "limits"}
+# Room -> the rooms it may import. A room not named here may import nothing but the stdlib.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "limits": set(),
+    "events": BASE,
+    "folds": BASE | {"events"},
+    "engines": BASE | {"events"},
+    "journal": BASE | {"events", "folds", "engines"},
+    "formats": BASE | {"events", "folds"},
+    "transfer": BASE | {"events", "folds", "engines", "journal", "formats"},
+    "compat": BASE | {"formats"},
+    "protocols": BASE | {"events", "folds"},
+    "agents": BASE | {"events", "protocols"},
+    "runner": BASE | {"events", "folds", "journal", "agents"},
+    "recorders": BASE | {"events", "folds", "journal", "protocols"},
+    "web": BASE | {"events", "folds", "journal", "runner", "protocols"},
+    "cli": BASE
+    | {"events", "folds", "engines", "journal", "formats", "transfer", "agents", "runner", "recorders", "web"},
+    "testing": BASE | {"events", "folds", "engines", "journal", "agents", "runner"},
+    "__main__": {"cli"},
+}
+ENGINE_SHARED = {"protocol", "decide"}
+"""Modules of the engines room that every engine may import; no engine imports another."""
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+
+# Dotted call -> (what to use instead, files of src/turnlog that may use it).
+BANNED_CALLS: dict[str, tuple[str, set[str]]] = {
+    **dict.fromkeys(("time.time", "time.time_ns", "time.clock_gettime"), ("an injected Clock", {"events/clock.py"})),
+    **dict.fromkeys(
+        ("datetime.now", "datetime.utcnow", "datetime.today", "date.today"), ("an injected Clock", {"events/clock.py"})
+    ),
+    **dict.fromkeys(("uuid.uuid1", "uuid.uuid4"), ("an injected IdSource", set[str]())),
+    **dict.fromkeys(("os.replace", "os.rename"), ("nothing: the engine's files are the database's", set[str]())),
+    "time.sleep": ("a wait for the thing itself", set()),
+    "print": ("the command line's output module", {"cli/output.py"}),
+    "eval": ("code", set()),
+    "exec": ("code", set()),
+}
+BANNED_METHODS = {"splitlines": "split('\\n'): it also splits on U+2028 and U+0085, which JSON leaves raw"}
+RANDOM_ALLOWED = {"Random", "SystemRandom"}
+
+# A word of the glossary -> names that would be a second word for it.
+SYNONYMS = {
+    "thread": {"session", "conversation", "chat"},
+    "turn": {"request_id", "exchange"},
+    "seq": {"sequence_number", "event_number"},
+    "draft": {"partial", "delta"},
+    "event": {"log_entry", "logrecord"},
+    "engine": {"backend", "storage"},
+    "runner": {"executor", "orchestrator"},
+}
+VAGUE_FILES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+# Absolute paths of somebody's machine, and hosts of package registries.
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home/\w+|Users/\w+|opt/\w+)/|\b(?:pypi\.org|pythonhosted\.org)\b")
+NOT_TRACKED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "dist", "build"}
+
+
+def sources() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def module_of(path: Path) -> str:
+    parts = ("turnlog", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def text_of(folder: Path, but: Path | None = None) -> str:
+    """All Python text of a folder, one file left out."""
+    return "\n".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.py")) if path != but)
+
+
+def imports(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Every name that a file imports, dotted and absolute. Walks functions too: a late import is still an import."""
+    package = ["turnlog", *path.relative_to(SOURCE).parts[:-1]] if path.is_relative_to(SOURCE) else []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{stem}.{alias.name}" for alias in node.names)
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of turnlog that a file imports; of `from package import name` the package if name is no module."""
+    known = {module_of(source) for source in sources()}
+    found = set()
+    for name in imports(path, tree_of(path)):
+        if name in known:
+            found.add(name)
+        elif (stem := name.rpartition(".")[0]) in known:
+            found.add(stem)
+    return found
+
+
+# --- one file --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
+def test_file_keeps_the_rules(path: Path) -> None:
+    """A source file is short, imports through the doors of its room, and calls nothing that is banned."""
+    found = [*wrong_imports(path), *wrong_sizes(path), *wrong_calls(path), *wrong_handlers(path)]
+    assert not found, "\n".join(found)
+
+
+def wrong_imports(path: Path) -> Iterator[str]:
+    room = room_of(path)
+    if room == "__init__":
+        return
+    for name in imports(path, tree_of(path)):
+        first, _, rest = name.partition(".")
+        if first != "turnlog":
+            continue
+        other = rest.partition(".")[0]
+        if other != room and other not in MAY_IMPORT.get(room, set()):
+            yield f"room {room!r} may not import {name}"
+        if room == other == "engines" and (wrong := wrong_engine(path, rest.split(".")[1])):
+            yield wrong
+
+
+def wrong_engine(path: Path, other: str) -> str | None:
+    own = path.relative_to(SOURCE / "engines").parts[0].removesuffix(".py")
+    if own in {"open", other} or other in ENGINE_SHARED:
+        return None
+    return f"engine {own!r} may not import engine {other!r}"
+
+
+def wrong_sizes(path: Path) -> Iterator[str]:
+    if (lines := path.read_text("utf-8").count("\n")) > FILE_LINES_MAX:
+        yield f"{lines} lines, at most {FILE_LINES_MAX}"
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{node.name}: {lines} lines, at most {FUNCTION_LINES_MAX}"
+
+
+def wrong_calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called in BANNED_CALLS and name_of(path) not in BANNED_CALLS[called][1]:
+            yield f"line {node.lineno}: {called}() is banned, use {BANNED_CALLS[called][0]}"
+        stem, _, last = called.rpartition(".")
+        if stem == "random" and last not in RANDOM_ALLOWED:
+            yield f"line {node.lineno}: {called}() is banned, use a random.Random that is an argument"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in BANNED_METHODS:
+            yield f"line {node.lineno}: .{node.func.attr}() is banned, use {BANNED_METHODS[node.func.attr]}"
+
+
+def wrong_handlers(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ExceptHandler) and all(isinstance(line, ast.Pass) for line in node.body):
+            yield f"line {node.lineno}: an except whose body is only `pass`"
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield f"line {node.lineno}: an except that names no exception"
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_no_test_sleeps(path: Path) -> None:
+    """A test waits for the thing itself, never for time to pass."""
+    found = [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "sleep"}
+    ]
+    assert not found, "\n".join(found)
+
+
+# --- all files -------------------------------------------------------------------------------------------------
+
+
+def test_every_room_is_known() -> None:
+    """No room exists that the table of doors does not name."""
+    assert {room_of(path) for path in sources()} - {"__init__"} <= set(MAY_IMPORT)
+
+
+def test_no_import_is_circular() -> None:
+    """The modules can be put in an order in which each imports only earlier ones."""
+    graph = {module_of(path): imported_modules(path) - {module_of(path)} for path in sources()}
+    packages = {module_of(path) for path in sources() if path.name == "__init__.py"}
+    # A package's __init__ that offers its modules' names is the one file that may look inwards.
+    order = graphlib.TopologicalSorter({name: needs - packages for name, needs in graph.items()})
+    try:
+        order.prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_every_file_is_imported() -> None:
+    """No source file is dead: each is imported by another one, or by a test if it belongs to the testing kit."""
+    by_source = set[str]().union(*(imported_modules(path) - {module_of(path)} for path in sources()))
+    by_tests = set[str]().union(*(imported_modules(path) for path in TESTS.rglob("*.py")))
+    roots = {"turnlog.cli.main", "turnlog.__main__"}
+    dead = [
+        name_of(path)
+        for path in sources()
+        if path.name != "__init__.py"
+        and module_of(path) not in by_source | roots | (by_tests if room_of(path) == "testing" else set())
+    ]
+    assert not dead, f"imported by nothing: {dead}"
+
+
+def test_every_name_is_used() -> None:
+    """No function, class or constant of a module is defined and then mentioned nowhere else."""
+    everything = text_of(SOURCE) + text_of(TESTS) + "".join(p.read_text("utf-8") for p in (ROOT / "docs").glob("*.md"))
+    counts: dict[str, int] = {}
+    for word in re.findall(r"\w+", everything):
+        counts[word] = counts.get(word, 0) + 1
+    dead = [f"{name_of(path)}: {name}" for path in sources() for name in defined(path) if counts[name] < 2]
+    assert not dead, "\n".join(dead)
+
+
+def defined(path: Path) -> Iterator[str]:
+    """Names that a module defines at its top level. A decorated function is called by its decorator."""
+    for node in tree_of(path).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not node.decorator_list or isinstance(node, ast.ClassDef):
+                yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_names_use_the_words_of_the_glossary() -> None:
+    """No function, class, argument or file is named by a second word for something the glossary names."""
+    found = [
+        f"{name_of(path)}: {name!r} for {word!r}"
+        for path in sources()
+        for name in [*named(path), path.stem]
+        for word, others in SYNONYMS.items()
+        if re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().strip("_") in others
+    ]
+    assert not found, "\n".join(found)
+    assert not [name_of(path) for path in sources() if path.stem in VAGUE_FILES]
+
+
+def named(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+# --- limits and errors -----------------------------------------------------------------------------------------
+
+
+def limits() -> Iterator[tuple[str, str]]:
+    """Each limit with its docstring, "" when it has none."""
+    body = tree_of(SOURCE / "limits.py").body
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            text = after.value if isinstance(after, ast.Expr) else None
+            yield node.target.id, str(text.value) if isinstance(text, ast.Constant) else ""
+
+
+@pytest.mark.parametrize(("name", "reason"), list(limits()), ids=lambda value: value if value.isupper() else "")
+def test_limit_is_used_and_has_a_reason(name: str, reason: str) -> None:
+    """Each limit says why it is what it is, and something outside limits.py obeys it (P11)."""
+    assert len(reason) > 40, f"{name} has no reason"
+    assert re.search(rf"\b{name}\b", text_of(SOURCE, SOURCE / "limits.py")), f"{name} is used nowhere"
+
+
+def error_classes() -> list[type[errors.TurnlogError]]:
+    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
+    return [value for value in classes if issubclass(value, errors.TurnlogError)]
+
+
+def test_error_tree_is_the_drawn_one() -> None:
+    """The tree in errors.py shows each error class once, under its parent."""
+    drawn: dict[str, str | None] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").split("\n"):
+        if match := re.match(r"    ((?:[│ ]   )*(?:[├└]── )?)([A-Z]\w+)", line):
+            depth = len(match[1]) // 4
+            path[depth:] = [match[2]]
+            assert match[2] not in drawn, f"{match[2]} is drawn twice"
+            drawn[match[2]] = path[depth - 1] if depth else None
+    real = {value.__name__: value.__base__ for value in error_classes()}
+    assert drawn == {name: None if base is Exception else getattr(base, "__name__", "") for name, base in real.items()}
+
+
+@pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.__name__)
+def test_error_is_used_and_has_a_message(error: type[errors.TurnlogError]) -> None:
+    """Each error is raised somewhere, or is the parent of one that is, and its docstring begins with one sentence."""
+    used = re.search(rf"\b{error.__name__}\b", text_of(SOURCE, SOURCE / "errors.py"))
+    assert used or error.__subclasses__(), f"{error.__name__} is used nowhere"
+    message = (error.__doc__ or "").partition("\n")[0]
+    assert message.endswith("."), message
+
+
+# --- the checkout ----------------------------------------------------------------------------------------------
+
+
+def checkout() -> Iterator[Path]:
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = sorted(name for name in folders if name not in NOT_TRACKED | {"__pycache__"})
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def test_checkout_names_no_machine() -> None:
+    """No file of the checkout holds a path of somebody's machine or the host of a registry."""
+    found = []
+    for path in checkout():
+        text = path.read_bytes().decode("utf-8", "replace")
+        if path != Path(__file__):
+            found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in MACHINE_PATH.finditer(text)]
+    assert not found, "\n".join(found)
+
+
+def test_checkout_is_plain_text() -> None:
+    """Every file is UTF-8, ends with a line feed, and has no carriage return or space at the end of a line."""
+    found = []
+    for path in checkout():
+        data = path.read_bytes()
+        if data and (not data.endswith(b"\n") or b"\r" in data or re.search(rb"[ \t]\n", data)):
+            found.append(str(path.relative_to(ROOT)))
+    assert not found, "\n".join(found)
+
+
+def test_makefile_runs_what_it_says() -> None:
+    """Every target of the Makefile is phony unless it is a file in .venv, so no file of that name can switch it off."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", text, re.MULTILINE))
+    phony = set(re.search(r"^\.PHONY: (.+)$", text, re.MULTILINE)[1].split())  # type: ignore[index]
+    assert targets == phony
