@@ -104,7 +104,7 @@ PAGE_ROWS: Final = 50
 """Rows of a list when the caller names no limit."""
 
 PAGE_ROWS_MAX: Final = 1_000
-"""Rows of a list at the most."""
+"""Rows of a list at the most: a page is one answer in memory, and `next` goes on from it."""
 
 READ_EVENTS_MAX: Final = 1_000
 """Events read from an engine at once; longer reads go on from there."""
@@ -119,7 +119,7 @@ TITLE_CHARS_MAX: Final = 80
 """Characters of a thread's title taken from its first message: one line of a list."""
 
 PREVIEW_CHARS_MAX: Final = 200
-"""Characters of a turn's message in lists."""
+"""Characters of a turn's message in lists: enough to know it again, and a row stays small."""
 
 # --- the runner -------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ AGENT_IDLE_S: Final = 300.0
 """Seconds without any signal after which an agent is taken for stuck: reasoning models are silent for minutes."""
 
 AGENT_HARD_S: Final = 3_600.0
-"""Seconds a turn may last in all."""
+"""Seconds a turn may last in all: an agent that goes in circles is never silent, so the idle limit misses it."""
 
 AGENT_STOP_S: Final = 5.0
 """Seconds a cancelled agent may clean up before its turn is settled without it."""
