@@ -157,7 +157,7 @@ def _accept(write: Write, facts: Facts, decision: Decision) -> Done:
         facts.learn(turn)
         decision.turns[turn.thread, turn.turn] = turn
     decision.events += [(write.thread, event) for event in write.events]
-    _accept_drafts(write, rev, decision)
+    _accept_drafts(write, head, rev, decision)
     return Done(head=head, rev=rev, fence=0 if turn is None else turn.fence)
 
 
@@ -173,7 +173,7 @@ def _turn_row(write: Write, facts: Facts) -> TurnRow | None:
     return replace(row, owner=owner, fence=fence)
 
 
-def _accept_drafts(write: Write, rev: int, decision: Decision) -> None:
+def _accept_drafts(write: Write, head: int, rev: int, decision: Decision) -> None:
     if write.turn is None:
         return
     pair = (write.thread, write.turn)
@@ -183,5 +183,6 @@ def _accept_drafts(write: Write, rev: int, decision: Decision) -> None:
         if pair in decision.chunks:
             decision.chunks[pair] = [chunk for chunk in decision.chunks[pair] if chunk.draft not in gone]
     for chunk in write.chunks:
-        placed = replace(chunk, rev=chunk.rev or rev, chunk_rev=rev)
+        opens = chunk.rev == 0
+        placed = replace(chunk, after=head if opens else chunk.after, rev=rev if opens else chunk.rev, chunk_rev=rev)
         decision.chunks.setdefault(pair, []).append(placed)

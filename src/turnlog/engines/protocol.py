@@ -1,7 +1,7 @@
 """The contract between the journal and what keeps its bytes.
 
-An engine sees no meaning beyond the columns of a row: bodies and folds are bytes to it. It blocks, may be called from any
-thread, and promises:
+An engine sees no meaning beyond the columns of a row: bodies and folds are bytes to it. It blocks, may be called from
+any thread, and promises:
 
 1. `commit` returns only after everything it accepted is durable, and no reader sees a write before that.
 2. Writes are taken in order; each is stored whole or refused alone, by `decide`, the same on every engine.
@@ -54,13 +54,14 @@ class Record(Row, frozen=True, kw_only=True):
 class Chunk(Row, frozen=True, kw_only=True):
     """One chunk of a draft. (`after`, `rev`) is the draft's place; `offset` counts code points of the draft.
 
-    In a `Write`, `rev` is 0 for the chunk that opens its draft, and `chunk_rev` is 0: the engine fills in the revision
-    of the write. A write opens at most one draft. A dropped draft's id is never used again in its turn.
+    In a `Write`, `chunk_rev` is 0, and so are `after` and `rev` of the chunk that opens its draft: the engine fills in
+    the head and the revision that the write makes. A write opens at most one draft, so a place belongs to one draft. A
+    dropped draft's id is never used again in its turn.
     """
 
     turn: str
     draft: str
-    after: int
+    after: int = 0
     rev: int = 0
     chunk_rev: int = 0
     offset: int
@@ -230,7 +231,7 @@ class Engine(Protocol):
         ...
 
     def tail(self, thread: ThreadId, *, after: int, rev: int, limit: int) -> Tail:
-        """Events after `after`, at most `limit`, and the chunks of open drafts with `chunk_rev` over `rev`, in order."""
+        """At most `limit` events after `after`, and the chunks of open drafts with `chunk_rev` over `rev`, in order."""
         ...
 
     def read(
@@ -284,7 +285,7 @@ class Engine(Protocol):
         ...
 
     def rest(self) -> None:
-        """Nothing is waiting to be written: do housekeeping now, in some milliseconds, so that no commit pays for it."""
+        """Nothing is waiting to be written: do some milliseconds of housekeeping now, so that no commit pays for it."""
         ...
 
     def close(self) -> None:

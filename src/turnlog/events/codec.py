@@ -1,7 +1,7 @@
 """Bytes from bodies and back: deterministic, exact, and strict about what may be kept.
 
-A stored body is one line of compact JSON; kinds in `PAYLOAD_KINDS` continue after that line's LF with their `raw` bytes,
-untouched. JSON escapes control characters, so the first LF always ends the line.
+A stored body is one line of compact JSON; kinds in `PAYLOAD_KINDS` continue after that line's LF with their `raw`
+bytes, untouched. JSON escapes control characters, so the first LF always ends the line.
 
 What cannot be kept exactly is refused before anything is stored: NaN and Infinity, keys that are not text, nesting over
 `JSON_DEPTH_MAX`, bytes that are not UTF-8. Kept exactly: integers of any size, NUL, lone surrogates (as JSON escapes),
@@ -39,6 +39,7 @@ from turnlog.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 T = TypeVar("T")
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _OPENING: Final = frozenset(b"[{")
 _CLOSING: Final = frozenset(b"]}")
 
@@ -56,12 +57,15 @@ class RawHead(msgspec.Struct, frozen=True):
 
 
 def encode_json(value: Any, *, order: str | None = None) -> bytes:
-    """Compact JSON of a checked value or struct. Lone surrogates force an all-ASCII form of the same value."""
+    """Compact JSON of a checked value or struct, UTF-8. Only a lone surrogate, which UTF-8 lacks, becomes an escape."""
     try:
         return msgspec.json.encode(value, order="sorted" if order == "sorted" else None)
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(value)
-        return json.dumps(plain, separators=(",", ":"), sort_keys=order == "sorted", allow_nan=False).encode("ascii")
+        text = json.dumps(
+            plain, separators=(",", ":"), sort_keys=order == "sorted", ensure_ascii=False, allow_nan=False
+        )
+        return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text).encode("utf-8")
 
 
 def decode_json(data: bytes, kind: type[T]) -> T:
@@ -189,7 +193,9 @@ def event_json(event: Event) -> bytes:
         head = (head[:-1] + b',"raw":' if head != b"{}" else b'{"raw":') + raw + b"}"
     elif isinstance(event.body, ThreadLate):
         late = decode_body(event.body.late, event.v, raw)
-        inner = event_json(msgspec.structs.replace(event, kind=event.body.late, body=late, data=raw, turn=event.body.of))
+        inner = event_json(
+            msgspec.structs.replace(event, kind=event.body.late, body=late, data=raw, turn=event.body.of)
+        )
         head = head[:-1] + b',"event":' + inner + b"}"
     elif isinstance(event.body, Unknown | Damaged):
         head = encode_json({"data": event.data.decode("utf-8", "replace")})

@@ -1,6 +1,7 @@
 """What can happen: the closed union of event kinds, version 1.
 
-Each kind is one frozen struct, the *body* of an event. The envelope (thread, seq, turn, time, kind, version) is `Event`.
+Each kind is one frozen struct, the *body* of an event. The envelope (thread, seq, turn, time, kind, version) is
+`Event`.
 A body's fields are written in the order they stand here, fields at their default are left out, and a reader ignores
 fields it does not know (the stored bytes keep them). See docs/format.md.
 
@@ -277,8 +278,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A committed chunk of text still being written.
 
-    `draft` is `attempt/target/kind/part`; `offset` counts Unicode code points; (`after`, `rev`) is the draft's place: the
-    head when its first chunk was committed, and that commit's revision. `chunk_rev` is the revision of this chunk.
+    `draft` is `attempt/target/kind/part`; `offset` counts Unicode code points; (`after`, `rev`) is the draft's place:
+    the head when its first chunk was committed, and that commit's revision. `chunk_rev` is the revision of this chunk.
     Apply it as `text[:offset] + chunk.text`.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -49,6 +50,8 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     preview: str = ""
     usage: dict[str, Any] | None = None
     answer: int | None = None
+    late: list[int] = []
+    """Seqs of what its owner sent after it had settled."""
     interrupt_requested: bool = False
     illegal: int = 0
 
@@ -69,47 +72,75 @@ class TurnFold:
 
 def fold_turn(fold: TurnFold | None, event: Event) -> TurnFold | None:
     """The fold after one more event of the turn. None until its `submitted`; the given fold must not be used again."""
-    body = event.body
+    view, counted = next_view(None if fold is None else fold.view, event, () if fold is None else fold.counted)
+    if view is None:
+        return None
     if fold is None:
-        return _submitted(event, body) if isinstance(body, Submitted) else None
-    state = next_state(fold.view.state, event.kind)
-    changes: dict[str, Any] = {"seq_last": event.seq}
+        fold = TurnFold(view)
+    fold.view = view
+    fold.counted.update(counted)
+    return fold
+
+
+def next_view(view: TurnView | None, event: Event, counted: Container[str]) -> tuple[TurnView | None, list[str]]:
+    """The view after one more event, and the names it has newly counted. Nothing is changed in place."""
+    body = event.body
+    if view is None:
+        return (_submitted(event, body) if isinstance(body, Submitted) else None), []
+    state = next_state(view.state, event.kind)
     if state is None:
-        fold.view = msgspec.structs.replace(fold.view, illegal=fold.view.illegal + 1, **changes)
-        return fold
-    changes["state"] = state
+        return msgspec.structs.replace(view, seq_last=event.seq, illegal=view.illegal + 1), []
+    changes: dict[str, Any] = {"seq_last": event.seq, "state": state}
+    names: list[str] = []
     match body:
         case WorkerStarted():
             changes |= {"started_at": event.at, "agent": body.agent, "agent_version": body.agent_version}
-        case Item():
-            changes |= _item(fold, event.seq, body)
+        case Item() if is_assistant_message(body):
+            changes["answer"] = event.seq
+        case Item() if is_call(body.type):
+            names = [f"tools:{body.call_id or body.id or event.seq}"]
         case Step():
-            changes |= _step(fold, body)
+            names = _step_names(body)
+            if body.usage is not None:
+                changes["usage"] = body.usage
         case Requested(what="interrupt"):
             changes["interrupt_requested"] = True
         case Completed():
-            changes |= {"settled_at": event.at, "usage": body.usage or fold.view.usage, "answer": body.answer}
+            changes |= {"settled_at": event.at, "usage": body.usage or view.usage, "answer": body.answer}
         case Interrupted():
             changes |= {"settled_at": event.at, "reason": body.reason}
         case _:
             pass
-    fold.view = msgspec.structs.replace(fold.view, **changes)
-    return fold
+    names = [name for name in names if name not in counted]
+    for name in names:
+        what = name.partition(":")[0]
+        changes[what] = getattr(view, what) + 1
+    return msgspec.structs.replace(view, **changes), names
 
 
-def _submitted(event: Event, body: Submitted) -> TurnFold:
-    return TurnFold(
-        TurnView(
-            turn=event.turn or "",
-            state="submitted",
-            seq_first=event.seq,
-            seq_last=event.seq,
-            submitted_at=event.at,
-            model=body.model,
-            key=body.key,
-            retry_of=body.retry_of,
-            preview=content_text(body.content)[:PREVIEW_CHARS_MAX],
-        )
+def _step_names(body: Step) -> list[str]:
+    """What a step counts as, each name once a turn; a call counts once, be it an item, a step or both."""
+    names = []
+    if body.step == "tool":
+        names.append(f"tools:{body.call_id or body.id}")
+    elif body.step == "subagent":
+        names.append(f"subagents:{body.id}")
+    if body.status == "failed":
+        names.append(f"failures:{body.id}")
+    return names
+
+
+def _submitted(event: Event, body: Submitted) -> TurnView:
+    return TurnView(
+        turn=event.turn or "",
+        state="submitted",
+        seq_first=event.seq,
+        seq_last=event.seq,
+        submitted_at=event.at,
+        model=body.model,
+        key=body.key,
+        retry_of=body.retry_of,
+        preview=content_text(body.content)[:PREVIEW_CHARS_MAX],
     )
 
 
@@ -135,34 +166,6 @@ def is_call(item_type: str) -> bool:
 def is_call_output(item_type: str) -> bool:
     """Whether an item of this type is the output of a call."""
     return item_type.endswith("_call_output") or item_type.endswith("_output")
-
-
-def _item(fold: TurnFold, seq: int, body: Item) -> dict[str, Any]:
-    if is_assistant_message(body):
-        return {"answer": seq}
-    if is_call(body.type):
-        return _count(fold, body.call_id or body.id or f"#{seq}", "tools")
-    return {}
-
-
-def _step(fold: TurnFold, body: Step) -> dict[str, Any]:
-    counts: dict[str, Any] = {}
-    if body.step == "tool":
-        counts |= _count(fold, body.call_id or body.id, "tools")
-    elif body.step == "subagent":
-        counts |= _count(fold, body.id, "subagents")
-    if body.status == "failed":
-        counts |= _count(fold, f"failed:{body.id}", "failures")
-    if body.usage is not None:
-        counts["usage"] = body.usage
-    return counts
-
-
-def _count(fold: TurnFold, name: str, what: str) -> dict[str, Any]:
-    if name in fold.counted:
-        return {}
-    fold.counted.add(name)
-    return {what: getattr(fold.view, what) + 1}
 
 
 def content_text(content: str | list[Any]) -> str:
