@@ -1,8 +1,8 @@
 """What an agent is, and the signals it speaks in.
 
-An agent is a factory of nothing and an owner of its own process or client: `run` takes one turn to its end. It writes in
-no other way than by `await emit(signal)`, which returns when the signal is durable (a draft: when it is buffered), so a
-tool's body must run only after the signal of its intent has returned.
+An agent owns its process or client: `run` takes one turn to its end. It writes in no other way than by `await
+emit(signal)`, which returns when the signal is durable (a draft: when it is buffered), so a tool's body must run only
+after the signal of its intent has returned. What `emit` raises must leave `run`: the turn is over then.
 """
 
 from __future__ import annotations
