@@ -62,11 +62,6 @@ class Hold:
         if not self._held.wait(timeout):
             raise TimeoutError(f"nobody reached the hold within {timeout} s")
 
-    @property
-    def held(self) -> bool:
-        """Whether somebody is held now."""
-        return self._held.is_set() and not self._released.is_set()
-
     def release(self) -> None:
         """Let the held one, and all later ones, go on."""
         self._released.set()
