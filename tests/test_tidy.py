@@ -176,6 +176,7 @@ def wrong_sizes(path: Path) -> Iterator[str]:
 
 
 def wrong_calls(path: Path) -> Iterator[str]:
+    given = {node.arg for node in ast.walk(tree_of(path)) if isinstance(node, ast.arg)}
     for node in ast.walk(tree_of(path)):
         if not isinstance(node, ast.Call):
             continue
@@ -183,7 +184,7 @@ def wrong_calls(path: Path) -> Iterator[str]:
         if called in BANNED_CALLS and name_of(path) not in BANNED_CALLS[called][1]:
             yield f"line {node.lineno}: {called}() is banned, use {BANNED_CALLS[called][0]}"
         stem, _, last = called.rpartition(".")
-        if stem == "random" and last not in RANDOM_ALLOWED:
+        if stem == "random" and last not in RANDOM_ALLOWED and "random" not in given:
             yield f"line {node.lineno}: {called}() is banned, use a random.Random that is an argument"
         if isinstance(node.func, ast.Attribute) and node.func.attr in BANNED_METHODS:
             yield f"line {node.lineno}: .{node.func.attr}() is banned, use {BANNED_METHODS[node.func.attr]}"
