@@ -10,7 +10,9 @@ import msgspec
 from turnlog.errors import RecordDamaged
 from turnlog.events.codec import decode_json, encode_json
 from turnlog.events.kinds import (
+    AnyBody,
     Completed,
+    Damaged,
     Event,
     Interrupted,
     Item,
@@ -18,17 +20,19 @@ from turnlog.events.kinds import (
     Requested,
     Step,
     Submitted,
+    Unknown,
     WorkerStarted,
 )
-from turnlog.folds.states import State, next_state
+from turnlog.folds.states import TERMINAL, State, next_state
 from turnlog.limits import PREVIEW_CHARS_MAX
 
 
 class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One turn as lists show it. Times are wall time in µs.
 
-    `tools`, `subagents` and `failures` count what has begun or failed so far. `answer` is the seq of the last assistant
-    message. `illegal` counts events that the table of states does not allow; it is 0 unless the store is damaged.
+    `events` counts its events; `tools`, `subagents` and `failures` count what has begun or failed so far. `answer` is
+    the seq of the last assistant message. `illegal` counts events that the table of states does not allow; it is 0
+    unless the store is damaged.
     """
 
     turn: str
@@ -39,6 +43,7 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     submitted_at: int
     started_at: int | None = None
     settled_at: int | None = None
+    events: int = 1
     tools: int = 0
     subagents: int = 0
     failures: int = 0
@@ -71,7 +76,10 @@ class TurnFold:
 
 
 def fold_turn(fold: TurnFold | None, event: Event) -> TurnFold | None:
-    """The fold after one more event of the turn. None until its `submitted`; the given fold must not be used again."""
+    """The fold after one more event of the turn. None until its `submitted`; the given fold must not be used again.
+
+    A record of an unknown kind is no transition, and not illegal.
+    """
     view, counted = next_view(None if fold is None else fold.view, event, () if fold is None else fold.counted)
     if view is None:
         return None
@@ -86,11 +94,13 @@ def next_view(view: TurnView | None, event: Event, counted: Container[str]) -> t
     """The view after one more event, and the names it has newly counted. Nothing is changed in place."""
     body = event.body
     if view is None:
-        return (_submitted(event, body) if isinstance(body, Submitted) else None), []
+        return _first(event, body), []
+    if isinstance(body, Unknown):
+        return msgspec.structs.replace(view, seq_last=event.seq, events=view.events + 1), []
     state = next_state(view.state, event.kind)
     if state is None:
         return msgspec.structs.replace(view, seq_last=event.seq, illegal=view.illegal + 1), []
-    changes: dict[str, Any] = {"seq_last": event.seq, "state": state}
+    changes: dict[str, Any] = {"seq_last": event.seq, "state": state, "events": view.events + 1}
     names: list[str] = []
     match body:
         case WorkerStarted():
@@ -109,6 +119,8 @@ def next_view(view: TurnView | None, event: Event, counted: Container[str]) -> t
             changes |= {"settled_at": event.at, "usage": body.usage or view.usage, "answer": body.answer}
         case Interrupted():
             changes |= {"settled_at": event.at, "reason": body.reason}
+        case Damaged() if state in TERMINAL:
+            changes["settled_at"] = event.at
         case _:
             pass
     names = [name for name in names if name not in counted]
@@ -128,6 +140,18 @@ def _step_names(body: Step) -> list[str]:
     if body.status == "failed":
         names.append(f"failures:{body.id}")
     return names
+
+
+def _first(event: Event, body: AnyBody) -> TurnView | None:
+    """A turn begins with its submission; one whose submission is damaged is still there, and says so as illegal."""
+    if isinstance(body, Submitted):
+        return _submitted(event, body)
+    if not (isinstance(body, Damaged) and event.kind == Submitted.kind):
+        return None
+    seq = event.seq
+    return TurnView(
+        turn=event.turn or "", state="submitted", seq_first=seq, seq_last=seq, submitted_at=event.at, illegal=1
+    )
 
 
 def _submitted(event: Event, body: Submitted) -> TurnView:

@@ -1,0 +1,103 @@
+"""What folds read from a raw model item: its text, its arguments, its output. Any field may be of any shape."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from turnlog.errors import RecordDamaged
+from turnlog.events.codec import decode_json, encode_json
+
+CLIENT_CALLS: Final = frozenset(
+    {"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}
+)
+"""Types of calls that the client carries out, so that an output with their call id must follow. Any other call with a
+call id is taken for one of them; a call without one (a web search, say) is carried out by the model's own side."""
+
+NAMELESS_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+"""Types of calls that some providers send with an empty call id: such a call belongs to the next such output."""
+
+
+class RawItem(msgspec.Struct, frozen=True):
+    """The fields of a raw item that a person is shown."""
+
+    type: Any = None
+    role: Any = None
+    status: Any = None
+    name: Any = None
+    arguments: Any = None
+    input: Any = None
+    action: Any = None
+    output: Any = None
+    content: Any = None
+    summary: Any = None
+    error: Any = None
+
+
+def read_item(raw: bytes) -> RawItem | None:
+    """The item, or None when its bytes are not one JSON object."""
+    try:
+        return decode_json(raw, RawItem)
+    except RecordDamaged:
+        return None
+
+
+def parts_text(content: Any, joint: str = "") -> str:
+    """The text of a message's content or of an output: text itself, or its text parts joined; else its JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        inner = content.get("content", content.get("text"))
+        return inner if isinstance(inner, str) else json_text(content)
+    if isinstance(content, list):
+        return joint.join(part for part in map(_part_text, content) if part)
+    return json_text(content)
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return json_text(part)
+    for field in ("text", "refusal"):
+        if isinstance(part.get(field), str):
+            return str(part[field])
+    return f"[{part.get('type', 'part')}]"
+
+
+def reasoning_text(item: RawItem) -> str:
+    """The summary of a reasoning item, or its open content."""
+    texts = [parts_text(part, "\n\n") for part in (item.summary, item.content)]
+    return "\n\n".join(text for text in texts if text)
+
+
+def call_args(item: RawItem) -> str | None:
+    """What a call was given, as text: its arguments, input or action."""
+    for value in (item.arguments, item.input, item.action):
+        if value is not None:
+            return json_text(value)
+    return None
+
+
+def call_name(item: RawItem, item_type: str) -> str:
+    """The name of the tool a call is for, else the kind of call."""
+    if isinstance(item.name, str) and item.name:
+        return item.name
+    return item_type.removesuffix("_output").removesuffix("_call")
+
+
+def json_text(value: Any) -> str:
+    """Text itself, anything else as compact JSON."""
+    return value if isinstance(value, str) else encode_json(value).decode("utf-8")
+
+
+def joined(text: str) -> str:
+    """The same text with halves of surrogate pairs that came apart put together; lone halves stay."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
