@@ -46,7 +46,7 @@ ENGINE_SHARED = {"protocol", "decide"}
 
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
-LIMIT_REASON_CHARS_MIN = 50
+LIMIT_REASON_CHARS_MIN = 40
 
 # Dotted call -> (what to use instead, files of src/turnlog that may use it).
 BANNED_CALLS: dict[str, tuple[str, set[str]]] = {
