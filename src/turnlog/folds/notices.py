@@ -1,0 +1,64 @@
+"""Notices: what a person is told about a turn or a record, beside the messages, in plain sentences."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from turnlog.events.kinds import Reason
+
+NoticeKind: TypeAlias = Literal["queued", "running", "interrupted", "damaged", "unknown", "late"]
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to know. `kind` and `reason` are for programs, `text` is for people.
+
+    queued: not answered yet, waiting; running: being answered; interrupted: ended without a whole answer, and nobody
+    knows the outcome of `unknown_calls`; damaged, unknown: a record that cannot be read, or is of a kind this version
+    does not know; late: something came after the turn had ended. `retried_by` is the turn that replaces this one.
+    """
+
+    turn: str | None
+    seq: int
+    kind: NoticeKind
+    text: str
+    reason: Reason | None = None
+    unknown_calls: tuple[str, ...] = ()
+    can_retry: bool = False
+    retried_by: str | None = None
+    hidden: bool = False
+
+
+_KIND_TEXT: Final[dict[NoticeKind, str]] = {
+    "queued": "Your message is safe. It waits to be answered.",
+    "running": "Your message is safe. It is being answered.",
+    "interrupted": "Your message is safe.",
+    "damaged": "A record here cannot be read. Its neighbours are not affected.",
+    "unknown": "A record here was written by a newer version. It is kept as it is.",
+    "late": "Something came after this turn had ended. It is kept in the trace.",
+}
+
+_REASON_TEXT: Final[dict[Reason, str]] = {
+    "cancelled": "The answer was stopped on request.",
+    "failed": "The agent failed.",
+    "timed_out": "The agent took too long.",
+    "transport_closed": "The connection to the agent was lost.",
+    "process_died": "The process that was answering ended.",
+    "not_started": "The agent had not begun.",
+    "start_failed": "The agent could not be started.",
+    "workspace_failed": "The workspace could not be used.",
+    "too_large": "The answer grew over a limit.",
+    "recovery_exhausted": "The turn could not be recovered.",
+}
+
+
+def notice_text(kind: NoticeKind, reason: Reason | None, unknown_calls: int) -> str:
+    """The sentences of a notice."""
+    sentences = [_KIND_TEXT[kind]]
+    if kind == "interrupted":
+        sentences.append("The turn was interrupted." if reason is None else _REASON_TEXT[reason])
+    if unknown_calls:
+        calls = "call" if unknown_calls == 1 else "calls"
+        sentences.append(f"The outcome of {unknown_calls} {calls} is unknown; nothing is run again by itself.")
+    return " ".join(sentences)
