@@ -1,1 +1,5 @@
-"""Takes one agent through one turn. Imports journal, agents, folds and events."""
+"""One agent, one turn."""
+
+from turnlog.runner.runner import Ran, run_turn
+
+__all__ = ["Ran", "run_turn"]

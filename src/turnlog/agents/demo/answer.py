@@ -201,10 +201,11 @@ def matches_answer(question: Question, found: Found, scope: Scope) -> str:
 
 
 def overview_answer(
-    name: str, front: tuple[str, Quote] | None, files: Sequence[File], notes: Sequence[FolderNote], scope: Scope
+    name: str, front: tuple[str, Quote] | None, own: Sequence[File], notes: Sequence[FolderNote], scope: Scope
 ) -> str:
     """What a folder is about, by its front page, its numbers and its folders."""
     parts = []
+    files = scope.listing.files
     if front is not None:
         heading, quote = front
         prose = "\n".join(f"> {shown_line(line).strip()}" for line in quote.lines)
@@ -218,7 +219,6 @@ def overview_answer(
     )
     largest = sorted(notes, key=lambda note: (-len(note.files), note.parts))
     parts.append("\n".join(_folder_line(note) for note in largest))
-    own = [file for file in files if len(file.parts) == 1]
     if own:
         parts.append(f"At its top: {_some([file.path for file in own], 8)}.")
     parts.append(" ".join([*_left_out(scope.listing), *_troubles(scope.listing.problems)]))

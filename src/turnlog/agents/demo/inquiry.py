@@ -141,7 +141,7 @@ class Inquiry:
         if rest := groups[SUBAGENTS_MAX - 1 :]:
             notes += [FolderNote(name, files) for name, files in rest]
         name = "/".join(target.base) or self.folder.root.name or "/"
-        return answer.overview_answer(name, front, target.listing.files, notes, scope)
+        return answer.overview_answer(name, front, own, notes, scope)
 
     async def _subagent_describe(self, name: Parts, files: Sequence[File]) -> FolderNote:
         """One sub-agent finds out what one folder is about."""

@@ -1,0 +1,111 @@
+"""The pen an agent writes with: signals become writes, and their refusals end the turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Final
+
+from turnlog.agents.protocol import (
+    AttemptDroppedSignal,
+    DraftSignal,
+    ItemSignal,
+    Signal,
+    StepSignal,
+    UsageSignal,
+)
+from turnlog.errors import Overloaded, Refused, StoreError, TooLarge, TurnlogError
+from turnlog.journal.receipt import Receipt
+from turnlog.journal.turn import Turn
+
+USAGE_STEP: Final = "usage"
+"""The id of the step that carries a turn's token counts as they arrive."""
+
+
+class Pen:
+    """Writes one turn for one agent, and knows how long the agent has been silent.
+
+    `broken` is told of a refusal that must end the agent even when the agent itself lets it pass: the turn or the store
+    is gone, or something was too large to be kept.
+    """
+
+    def __init__(self, turn: Turn, broken: Callable[[TurnlogError], None]) -> None:
+        self._turn = turn
+        self._broken = broken
+        self._error: TurnlogError | None = None
+        self._drafts: deque[Receipt[None]] = deque()
+        self._writing = 0
+        self._waiting: set[str] = set()
+        self._spoke = asyncio.get_running_loop().time()
+
+    def silent_s(self) -> float:
+        """Seconds since the agent's last signal; 0 while one is being written or a person is being waited for."""
+        if self._writing or self._waiting:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._spoke
+
+    def close(self, error: TurnlogError) -> None:
+        """Refuse all signals from now on with `error`, unless they are refused already."""
+        self._error = self._error or error
+
+    async def flush(self) -> None:
+        """Wait until all drafts are durable, and raise what became of them otherwise."""
+        while self._drafts:
+            await self._drafts.popleft()
+
+    async def emit(self, signal: Signal) -> None:
+        """Write one signal. Returns when it is durable, for a draft when it is buffered; see `Emit`."""
+        if self._error is not None:
+            raise self._error
+        self._writing += 1
+        try:
+            await self._write(signal)
+        except (Refused, StoreError, TooLarge) as error:
+            self.close(error)
+            self._broken(error)
+            raise
+        finally:
+            self._writing -= 1
+            self._spoke = asyncio.get_running_loop().time()
+
+    async def _write(self, signal: Signal) -> None:
+        match signal:
+            case DraftSignal():
+                await self._write_draft(signal)
+            case ItemSignal(raw=raw, format=format_):
+                await self._turn.item(raw, format=format_)
+            case StepSignal():
+                await self._turn.step(signal.id, **_given(signal))
+                self._note_waiting(signal)
+            case UsageSignal(usage=usage):
+                await self._turn.step(USAGE_STEP, step="note", title="Usage", status="succeeded", usage=usage)
+            case AttemptDroppedSignal(reason=reason):
+                await self._turn.drop_attempt(reason)
+
+    async def _write_draft(self, signal: DraftSignal) -> None:
+        """Buffer a chunk. When the disk stalls, wait for it instead of failing: the agent slows down to its speed."""
+        while self._drafts and self._drafts[0].done():
+            self._drafts.popleft().result()
+        try:
+            self._put_draft(signal)
+        except Overloaded:
+            if not self._drafts:
+                raise
+            await self.flush()
+            self._put_draft(signal)
+
+    def _put_draft(self, signal: DraftSignal) -> None:
+        self._drafts.append(self._turn.draft(signal.text, signal.target, signal.kind, signal.part))
+
+    def _note_waiting(self, signal: StepSignal) -> None:
+        if signal.status == "waiting":
+            self._waiting.add(signal.id)
+        elif signal.status is not None:
+            self._waiting.discard(signal.id)
+
+
+def _given(signal: StepSignal) -> dict[str, Any]:
+    values = {field.name: getattr(signal, field.name) for field in fields(signal) if field.name != "id"}
+    return {name: value for name, value in values.items() if value is not None}
