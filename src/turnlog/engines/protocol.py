@@ -269,7 +269,7 @@ class Engine(Protocol):
         """Turn rows, newest first: of a thread; by turn id, key or retried turn in it; open ones; of one owner.
 
         `latest_each` gives the newest turn of each thread. Without `thread`, only `open_only` and `latest_each` lists
-        exist.
+        exist; the latter comes in the order of `threads`. All conditions given hold for every row.
         """
         ...
 

@@ -1,0 +1,321 @@
+"""The embedded engine: one SQLite file, any number of processes.
+
+What it relies on was measured: see docs/decisions. One connection writes, under a lock; reads have their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from turnlog.engines.decide import decide, needs
+from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
+from turnlog.engines.sqlite import reads
+from turnlog.engines.sqlite.connect import open_reader, open_writer
+from turnlog.engines.sqlite.facts import read_facts
+from turnlog.engines.sqlite.faults import translated
+from turnlog.engines.sqlite.owners import OwnerLocks
+from turnlog.engines.sqlite.readers import Readers
+from turnlog.engines.sqlite.store import store
+from turnlog.errors import StoreClosed, StoreUnavailable
+from turnlog.events.clock import Clock
+from turnlog.events.ids import bytes_text, text_bytes
+from turnlog.limits import STORE_BUSY_WAIT_S, WAL_PAGES_CHECKPOINT, WAL_PREGROWN_BYTES, WRITER_POLL_S
+
+_BUSY_PAGES = 4 * WAL_PAGES_CHECKPOINT
+
+
+class SqliteEngine:
+    """See `Engine`. `vfs` names a registered SQLite file layer, for tests of what disks do."""
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        vfs: str | None = None,
+        wal_pregrown_bytes: int = WAL_PREGROWN_BYTES,
+        busy_wait_s: float = STORE_BUSY_WAIT_S,
+    ) -> None:
+        path = path.absolute()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._commits = 0
+        self._closed = False
+        self._proven = True
+        self._wal_pages = 0
+        self._wal_path = path.with_name(f"{path.name}-wal")
+        self._wal_pregrown_bytes = wal_pregrown_bytes
+        self._locks = OwnerLocks(path.with_name(f"{path.name}.owners"))
+        self._readers = Readers(lambda: open_reader(path, vfs, busy_wait_s))
+        with translated():
+            self._db = open_writer(path, vfs, busy_wait_s)
+            self._db.set_wal_hook(self._note_wal_pages)
+            # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
+            # nothing may be read before it is synced.
+            self._prove()
+            self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
+
+    @property
+    def caps(self) -> Caps:
+        """See `Engine`."""
+        return Caps(durable=True, shared=True)
+
+    @property
+    def epoch(self) -> str:
+        """See `Engine`."""
+        return self._epoch
+
+    def commit(self, writes: Sequence[Write]) -> list[Outcome]:
+        """See `Engine`."""
+        with self._writing() as db:
+            stored = read_facts(db, needs(writes), lambda owner: self._alive(db, owner))
+            decision = decide(writes, stored.facts)
+            if decision.threads:
+                store(db, decision, stored)
+        if decision.threads:
+            with self._changed:
+                self._commits += 1
+                self._changed.notify_all()
+        return decision.outcomes
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        """A write transaction: committed when left normally, rolled back otherwise.
+
+        Any error but `StoreBusy` leaves in doubt what the disk holds, so the next one proves first that it can write.
+        """
+        with self._lock:
+            self._check_open()
+            with translated():
+                if not self._proven:
+                    self._prove_again()
+                self._begin()
+                try:
+                    yield self._db
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    self._proven = False
+                    self._roll_back()
+                    raise
+                if self._wal_pages >= _BUSY_PAGES:
+                    self._checkpoint_if_possible()
+
+    def _begin(self) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            raise
+        except BaseException:
+            self._proven = False
+            raise
+
+    def _roll_back(self) -> None:
+        """End what is left of a failed transaction. SQLite may have ended it, or be unable to: proving shows that."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except apsw.Error:
+            self._proven = False
+
+    def _prove_again(self) -> None:
+        try:
+            self._roll_back()
+            self._prove()
+        except (apsw.Error, OSError) as error:
+            if isinstance(error, apsw.BusyError):
+                raise
+            raise StoreUnavailable(detail=f"still cannot write: {error}") from error
+        self._proven = True
+
+    def _prove(self) -> None:
+        """Make one small write durable. It also overwrites the traces of a failed commit."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.execute("UPDATE store SET proofs = proofs + 1")
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _note_wal_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        self._wal_pages = 0
+        self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _checkpoint_if_possible(self) -> None:
+        """After a commit, whose outcomes stand: a checkpoint that fails loses nothing, and the next one repeats it."""
+        try:
+            self._checkpoint()
+        except (apsw.Error, OSError):
+            self._proven = False
+
+    def _alive(self, db: apsw.Connection, owner: OwnerId) -> bool:
+        end = db.execute("SELECT lease_end FROM owner WHERE owner = ?", (text_bytes(owner),)).get
+        return end is not None and end > self._clock.boot_s() and self._locks.is_held(owner)
+
+    def lease(self, owner: OwnerId, seconds: float) -> None:
+        """See `Engine`. Raises `StoreError` when another engine holds the owner's lock."""
+        if seconds > 0:
+            with translated():
+                self._check_open()
+                self._locks.take(owner)
+            with self._writing() as db:
+                end = self._clock.boot_s() + seconds
+                db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (text_bytes(owner), end))
+            return
+        with self._writing() as db:
+            if owner not in self._locks.held and self._alive(db, owner):
+                return
+            db.execute("DELETE FROM owner WHERE owner = ?", (text_bytes(owner),))
+        with translated():
+            self._locks.remove(owner)
+
+    def dead_owners(self, *, limit: int) -> list[OwnerId]:
+        """See `Engine`."""
+        sql = "SELECT owner FROM turn WHERE phase < 2 AND owner IS NOT NULL UNION SELECT owner FROM owner"
+        with self._reading() as db:
+            owners = [bytes_text(owner) for (owner,) in db.execute(sql)]
+            return [owner for owner in owners if not self._alive(db, owner)][:limit]
+
+    def lease_end(self) -> float | None:
+        """See `Engine`."""
+        with self._reading() as db:
+            now, held = self._clock.boot_s(), self._locks.held
+            ends = [end for owner, end in db.execute("SELECT * FROM owner") if bytes_text(owner) not in held]
+            return min((end - now for end in ends if end > now), default=None)
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        self._check_open()
+        with self._readers.snapshot() as db:
+            yield db
+
+    def tail(self, thread: ThreadId, *, after: int, rev: int, limit: int) -> Tail:
+        """See `Engine`."""
+        with self._reading() as db:
+            return reads.read_tail(db, self._epoch, thread, after=after, rev=rev, limit=limit)
+
+    def read(
+        self,
+        thread: ThreadId,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        turn: str | None = None,
+        kinds: Collection[str] | None = None,
+        reverse: bool = False,
+        limit: int,
+        bytes_max: int,
+    ) -> Page[Record]:
+        """See `Engine`."""
+        with self._reading() as db:
+            return reads.read_events(
+                db,
+                thread,
+                after=after,
+                before=before,
+                turn=turn,
+                kinds=kinds,
+                reverse=reverse,
+                limit=limit,
+                bytes_max=bytes_max,
+            )
+
+    def turns(
+        self,
+        *,
+        thread: ThreadId | None = None,
+        turn: str | None = None,
+        key: str | None = None,
+        owner: OwnerId | None = None,
+        retry_of: str | None = None,
+        open_only: bool = False,
+        latest_each: bool = False,
+        before: bytes | None = None,
+        limit: int,
+    ) -> Page[TurnRow]:
+        """See `Engine`."""
+        named = {"turn": turn, "key": key, "owner": owner, "retry_of": retry_of}
+        with self._reading() as db:
+            return reads.read_turns(
+                db,
+                thread=thread,
+                named=named,
+                open_only=open_only,
+                latest_each=latest_each,
+                before=before,
+                limit=limit,
+            )
+
+    def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
+        """See `Engine`."""
+        with self._reading() as db:
+            return reads.read_threads(db, thread, before, limit)
+
+    def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
+        """See `Engine`. At most `READ_EVENTS_MAX` threads at once; other processes are noticed by polling."""
+        left = timeout
+        while True:
+            seen = self._commits
+            with self._reading() as db:
+                if not position:
+                    return [], reads.position_of(reads.read_mark(db))
+                threads, mark = reads.read_changes(db, reads.number_of(position))
+            if threads or left <= 0:
+                return threads, reads.position_of(mark)
+            wait = min(left, WRITER_POLL_S)
+            with self._changed:
+                if seen == self._commits and not self._closed:
+                    self._changed.wait(wait)
+            left -= wait
+
+    def rest(self) -> None:
+        """See `Engine`. Grows the write-ahead log before it is needed, and empties it when it is long."""
+        with self._lock, translated():
+            self._check_open()
+            if self._wal_pregrown_bytes:
+                self._pregrow_wal(self._wal_pregrown_bytes)
+                self._wal_pregrown_bytes = 0
+            if self._wal_pages >= WAL_PAGES_CHECKPOINT:
+                self._checkpoint()
+
+    def _pregrow_wal(self, size: int) -> None:
+        """Write pages of a transaction that is then taken back: the file keeps its size and is overwritten later."""
+        if self._wal_path.exists() and self._wal_path.stat().st_size >= size:
+            return
+        cache = self._db.pragma("cache_size")
+        self._db.pragma("cache_size", 1)
+        try:
+            self._db.execute(
+                "BEGIN IMMEDIATE; CREATE TABLE growth (body); INSERT INTO growth VALUES (zeroblob(?))", (size,)
+            )
+        finally:
+            self._roll_back()
+            self._db.pragma("cache_size", cache)
+
+    def close(self) -> None:
+        """See `Engine`. Whoever closes a store last empties its write-ahead log and deletes it."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        with self._changed:
+            self._changed.notify_all()
+        with translated():
+            self._readers.close()
+            self._locks.close()
+            with self._lock:
+                self._db.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed

@@ -1,0 +1,42 @@
+"""What SQLite and the operating system report, in turnlog's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import apsw
+
+from turnlog.errors import (
+    StoreBusy,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreForeign,
+    StoreUnavailable,
+)
+
+_KINDS: Final[tuple[tuple[type[Exception], type[StoreError]], ...]] = (
+    (apsw.BusyError, StoreBusy),
+    (apsw.FullError, StoreUnavailable),
+    (apsw.IOError, StoreUnavailable),
+    (apsw.ReadOnlyError, StoreUnavailable),
+    (apsw.CantOpenError, StoreUnavailable),
+    (apsw.PermissionsError, StoreUnavailable),
+    (apsw.CorruptError, StoreDamaged),
+    (apsw.NotADBError, StoreForeign),
+    (apsw.ConnectionClosedError, StoreClosed),
+    # Raised by files of ours, and let through by a VFS written in Python.
+    (OSError, StoreUnavailable),
+)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what goes wrong inside as a `StoreError`, with its cause. What has no name of its own is our defect."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        found = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), StoreError)
+        raise found(detail=f"{type(error).__name__}: {error}") from error

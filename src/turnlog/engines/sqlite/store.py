@@ -1,0 +1,183 @@
+"""Storing a decision, in about one statement a table.
+
+Each statement takes many rows at once: a row a statement would let other Python threads hold the writer up a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final, TypeAlias
+
+import apsw
+import msgspec
+
+from turnlog.engines.decide import Decision, Pair
+from turnlog.engines.protocol import Chunk, Record, ThreadRow, TurnRow
+from turnlog.engines.sqlite.facts import Stored
+from turnlog.errors import StoreError
+from turnlog.events.ids import text_bytes
+
+PLACE_BITS: Final = 20
+"""Places in a cluster, as a power of two: more than a turn may have events."""
+
+_ROWS_MAX: Final = 256
+
+_Row: TypeAlias = tuple[bytes | int | None, ...]
+
+_THREADS: Final = """
+INSERT INTO thread (id, thread, head, rev, updated_at, mark, fold) VALUES {rows}
+ON CONFLICT (id) DO UPDATE SET head = excluded.head, rev = excluded.rev, updated_at = excluded.updated_at,
+    mark = excluded.mark, fold = excluded.fold
+"""
+
+# Without the columns that drafts leave alone, and the index of one of them.
+_THREADS_MOVED: Final = """
+WITH moved (id, head, rev, mark) AS (VALUES {rows})
+UPDATE thread SET head = moved.head, rev = moved.rev, mark = moved.mark FROM moved WHERE thread.id = moved.id
+"""
+
+_TURNS: Final = """
+INSERT INTO turn (id, thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, places, fold)
+VALUES {rows}
+ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, owner = excluded.owner, fence = excluded.fence,
+    seq_last = excluded.seq_last, places = excluded.places, fold = excluded.fold
+"""
+
+_EVENTS: Final = "INSERT INTO event (id, thread, seq, at, v, kind, body) VALUES {rows}"
+
+_CHUNKS: Final = 'INSERT INTO chunk (thread, turn, draft, after, rev, chunk_rev, "offset", text) VALUES {rows}'
+
+_DROPS: Final = """
+DELETE FROM chunk WHERE thread IN (SELECT value ->> 0 FROM json_each(?1))
+    AND (turn, draft) IN (SELECT value ->> 1, unhex(value ->> 2) FROM json_each(?1))
+"""
+
+
+def store(db: apsw.Connection, decision: Decision, stored: Stored) -> int:
+    """Write what was decided, inside a transaction. Returns the greatest thread mark."""
+    for name in decision.threads:
+        if name not in stored.thread_ids:
+            stored.thread_ids[name] = stored.next_number()
+    events = _event_rows(decision, stored)
+    _store_threads(db, decision, stored)
+    _insert(db, _TURNS, _turn_rows(decision, stored))
+    _insert(db, _EVENTS, events)
+    _store_drafts(db, decision, stored)
+    return stored.counter
+
+
+def _event_rows(decision: Decision, stored: Stored) -> list[_Row]:
+    """Events with their places. New turns get their numbers on the way, so that a batch's events lie in one stretch."""
+    own_clusters: dict[str, int] = {}
+    own_places: dict[str, int] = {}
+    rows: list[_Row] = []
+    for name, event in decision.events:
+        if event.turn is None:
+            cluster = own_clusters.get(name) or own_clusters.setdefault(name, stored.next_number())
+            place = own_places.get(name, 0)
+            own_places[name] = place + 1
+        else:
+            pair = (name, event.turn)
+            cluster = _turn_id(pair, stored)
+            place = stored.places.get(pair, 0)
+            stored.places[pair] = place + 1
+        if place >> PLACE_BITS:
+            raise StoreError(detail=f"a turn has more than {1 << PLACE_BITS} events")
+        rows.append(_event_row(cluster << PLACE_BITS | place, stored.thread_ids[name], event))
+    return rows
+
+
+def _event_row(number: int, thread: int, event: Record) -> _Row:
+    return number, thread, event.seq, event.at, event.v, text_bytes(event.kind), event.body
+
+
+def _turn_id(pair: Pair, stored: Stored) -> int:
+    return stored.turn_ids.get(pair) or stored.turn_ids.setdefault(pair, stored.next_number())
+
+
+def _store_threads(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
+    whole: list[_Row] = []
+    moved: list[_Row] = []
+    for name, row in decision.threads.items():
+        number, old = stored.thread_ids[name], stored.threads.get(name)
+        mark = stored.next_number()
+        if old is not None and old.updated_at == row.updated_at and old.fold == row.fold:
+            moved.append((number, row.head, row.rev, mark))
+        else:
+            whole.append(_thread_row(number, row, mark))
+    _insert(db, _THREADS, whole)
+    _insert(db, _THREADS_MOVED, moved)
+
+
+def _thread_row(number: int, row: ThreadRow, mark: int) -> _Row:
+    return number, text_bytes(row.thread), row.head, row.rev, row.updated_at, mark, row.fold
+
+
+def _turn_rows(decision: Decision, stored: Stored) -> list[_Row]:
+    # Settled turns first: the index lets a thread's next turn start only when the last one is not started any more.
+    rows = sorted(decision.turns.items(), key=lambda item: -item[1].phase)
+    return [
+        _turn_row(_turn_id(pair, stored), stored.thread_ids[row.thread], row, stored.places.get(pair, 0))
+        for pair, row in rows
+        if row != stored.turns.get(pair)
+    ]
+
+
+def _turn_row(number: int, thread: int, row: TurnRow, places: int) -> _Row:
+    return (
+        number,
+        thread,
+        text_bytes(row.turn),
+        _text(row.key),
+        text_bytes(row.digest),
+        _text(row.retry_of),
+        int(row.phase),
+        _text(row.owner),
+        row.fence,
+        row.seq_first,
+        row.seq_last,
+        places,
+        row.fold,
+    )
+
+
+def _text(text: str | None) -> bytes | None:
+    return None if text is None else text_bytes(text)
+
+
+def _store_drafts(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
+    drops = [
+        (stored.thread_ids[pair[0]], _turn_id(pair, stored), text_bytes(draft).hex())
+        for pair, drafts in decision.drops.items()
+        for draft in drafts
+    ]
+    if drops:
+        db.execute(_DROPS, (msgspec.json.encode(drops).decode(),))
+    rows = [
+        _chunk_row(stored.thread_ids[pair[0]], _turn_id(pair, stored), chunk)
+        for pair, chunks in decision.chunks.items()
+        for chunk in chunks
+    ]
+    _insert(db, _CHUNKS, rows)
+
+
+def _chunk_row(thread: int, turn: int, chunk: Chunk) -> _Row:
+    place = (chunk.after, chunk.rev, chunk.chunk_rev, chunk.offset)
+    return thread, turn, text_bytes(chunk.draft), *place, chunk.text
+
+
+def _insert(db: apsw.Connection, sql: str, rows: Sequence[_Row]) -> None:
+    """Run `sql` over all rows, in pieces whose sizes are powers of two, so that few statements are ever prepared."""
+    at = 0
+    while at < len(rows):
+        size = min(_ROWS_MAX, 1 << (len(rows) - at).bit_length() - 1)
+        piece = rows[at : at + size]
+        db.execute(_statement(sql, size, len(piece[0])), [value for row in piece for value in row])
+        at += size
+
+
+@cache
+def _statement(sql: str, rows: int, columns: int) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return sql.format(rows=", ".join([row] * rows))
