@@ -26,7 +26,8 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     """One entry in the making. `key` is its number in its tree.
 
     `step` and `kind` are what steps and items say it is; `call` and `result` tell that a call item and an output item
-    are in it, `hosted` that the call awaits no output item; `issued` that more than drafts is known of it.
+    are in it, `hosted` that the call awaits no output item; `issued` that more than drafts is known of it. `over_at` is
+    the place of the event that brought it to a lasting status.
     """
 
     key: int
@@ -56,6 +57,7 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     item_status: StepStatus | None = None
     started_at: int | None = None
     ended_at: int | None = None
+    over_at: Place | None = None
     draft: bool = False
     synthesized: Synthesized | None = None
     mark: Mark | None = None
@@ -86,6 +88,11 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
     def over(self) -> bool:
         """Whether it has reached a status that lasts."""
         return self.reached not in ("running", "waiting")
+
+    def note_over(self, place: Place) -> None:
+        """Remember that it was the event at `place` after which it was over."""
+        if self.over_at is None and self.over:
+            self.over_at = place
 
     def seen_at(self, place: Place, id_: str) -> None:
         """It is also known from `place`: the earliest place gives the node its place and its id."""

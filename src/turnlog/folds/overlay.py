@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from turnlog.events.kinds import DraftKind
-from turnlog.folds.drafts import DraftGroup
+from turnlog.folds.drafts import DraftGroup, Place
 from turnlog.folds.nodes import LEAVES, EntryKind, Node, Tree
 
 _BORN_AS: Final[dict[DraftKind, EntryKind]] = {
@@ -25,7 +25,7 @@ def lay_over(tree: Tree, groups: Iterable[DraftGroup]) -> list[Node]:
     begun: dict[str, Node] = {}
     for group in groups:
         target = target_of(tree, group)
-        if target is not None and takes(target, group.name.kind):
+        if target is not None and takes(target, group.name.kind, group.place):
             node = covered.setdefault(target.key, copy.copy(target))
             node.seen_at(group.place, group.id)
         elif group.name.kind in ("args", "output") and group.name.target in begun:
@@ -45,11 +45,15 @@ def target_of(tree: Tree, group: DraftGroup) -> Node | None:
     return None if group.name.anonymous else tree.find(group.name.target)
 
 
-def takes(node: Node, kind: DraftKind) -> bool:
-    """Whether a draft that targets `node` is a part of it, and not something inside it or the next of its name."""
+def takes(node: Node, kind: DraftKind, place: Place) -> bool:
+    """Whether a draft that targets `node` is a part of it, and not something inside it or the next of its name.
+
+    Arguments after a call, output after a result, or either begun when the node was over, belong to the next one.
+    """
     if kind in ("args", "output"):
         full = node.call if kind == "args" else node.result
-        return not full and not node.over and node.kind not in ("message", "reasoning")
+        later = node.over_at is not None and place > node.over_at
+        return not full and not later and node.kind not in ("message", "reasoning")
     if kind == "reasoning":
         return node.step == "reasoning"
     return node.step in LEAVES

@@ -70,6 +70,7 @@ def _place_call(tree: Tree, event: Event, body: Item, raw: RawItem) -> None:
         _finish_hosted(node, event, raw)
     elif not (body.id and not body.call_id):
         tree.await_output(node, name)
+    node.note_over((event.seq, 0))
 
 
 def _finish_hosted(node: Node, event: Event, raw: RawItem) -> None:
@@ -96,6 +97,7 @@ def _place_result(tree: Tree, event: Event, body: Item, raw: RawItem) -> None:
     node.output = parts_text(raw.output, "\n")
     node.item_status = _ITEM_STATUS.get(raw.status if isinstance(raw.status, str) else None, "succeeded")
     node.ended_at = event.at if node.ended_at is None else node.ended_at
+    node.note_over((event.seq, 0))
 
 
 def _place_plain(tree: Tree, event: Event, body: Item, raw: RawItem) -> None:
@@ -146,6 +148,7 @@ def place_step(tree: Tree, event: Event, body: Step) -> None:
         node.ended_at = _first(body.ended_at, event.at if node.over else None)
     elif body.ended_at is not None:
         node.ended_at = body.ended_at
+    node.note_over((event.seq, 0))
 
 
 def _first(*times: int | None) -> int | None:
@@ -179,8 +182,10 @@ def _begins_again(node: Node, body: Step) -> bool:
     if body.status in ("running", "waiting") and (node.result or node.over):
         return True
     return any(
-        name.kind in ("args", "output") and name.target in (body.id, body.call_id) and not takes(node, name.kind)
-        for name in (draft_name(closed.draft) for closed in body.closes)
+        name.kind in ("args", "output")
+        and name.target in (body.id, body.call_id)
+        and not takes(node, name.kind, (closed.after, closed.rev))
+        for closed, name in ((closed, draft_name(closed.draft)) for closed in body.closes)
     )
 
 
