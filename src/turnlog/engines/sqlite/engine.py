@@ -16,11 +16,13 @@ from turnlog.engines.decide import decide, needs
 from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
 from turnlog.engines.sqlite import reads
 from turnlog.engines.sqlite.connect import open_reader, open_writer
+from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
 from turnlog.engines.sqlite.faults import translated
 from turnlog.engines.sqlite.owners import OwnerLocks
 from turnlog.engines.sqlite.readers import Readers
 from turnlog.engines.sqlite.store import store
+from turnlog.engines.sqlite.turns import TurnQuery, read_turns
 from turnlog.errors import StoreClosed, StoreUnavailable
 from turnlog.events.clock import Clock
 from turnlog.events.ids import bytes_text, text_bytes
@@ -73,6 +75,8 @@ class SqliteEngine:
 
     def commit(self, writes: Sequence[Write]) -> list[Outcome]:
         """See `Engine`."""
+        if not writes:
+            return []
         with self._writing() as db:
             stored = read_facts(db, needs(writes), lambda owner: self._alive(db, owner))
             decision = decide(writes, stored.facts)
@@ -244,17 +248,17 @@ class SqliteEngine:
         limit: int,
     ) -> Page[TurnRow]:
         """See `Engine`."""
-        named = {"turn": turn, "key": key, "owner": owner, "retry_of": retry_of}
+        query = TurnQuery(
+            thread=thread,
+            turn=turn,
+            key=key,
+            owner=owner,
+            retry_of=retry_of,
+            open_only=open_only,
+            latest_each=latest_each,
+        )
         with self._reading() as db:
-            return reads.read_turns(
-                db,
-                thread=thread,
-                named=named,
-                open_only=open_only,
-                latest_each=latest_each,
-                before=before,
-                limit=limit,
-            )
+            return read_turns(db, query, before, limit)
 
     def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
         """See `Engine`."""
@@ -268,10 +272,10 @@ class SqliteEngine:
             seen = self._commits
             with self._reading() as db:
                 if not position:
-                    return [], reads.position_of(reads.read_mark(db))
-                threads, mark = reads.read_changes(db, reads.number_of(position))
+                    return [], number_bytes(reads.read_mark(db))
+                threads, mark = reads.read_changes(db, number_of(position))
             if threads or left <= 0:
-                return threads, reads.position_of(mark)
+                return threads, number_bytes(mark)
             wait = min(left, WRITER_POLL_S)
             with self._changed:
                 if seen == self._commits and not self._closed:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Iterator
 from typing import Final, TypeAlias
 
 import apsw
 import msgspec
 
-from turnlog.engines.protocol import Chunk, Page, Phase, Record, Tail, ThreadRow, TurnRow
+from turnlog.engines.protocol import Chunk, Page, Record, Tail, ThreadRow
+from turnlog.engines.sqlite.cursors import INT64_MAX, number_bytes, thread_place, thread_place_bytes
 from turnlog.engines.sqlite.store import PLACE_BITS
 from turnlog.events.ids import bytes_text, text_bytes
 from turnlog.limits import READ_EVENTS_MAX
 
-_INT64_MAX: Final = 2**63 - 1
-_NUMBER: Final = struct.Struct(">q")
-_THREAD_PLACE: Final = struct.Struct(">qq")
-
 _EVENT_COLUMNS: Final = "e.seq, t.turn, e.at, e.v, e.kind, e.body"
 _EVENTS: Final = f"event AS e LEFT JOIN turn AS t ON t.id = e.id >> {PLACE_BITS}"
 _THREAD_COLUMNS: Final = "t.updated_at, t.id, t.thread, t.head, t.rev, t.fold"
-_TURN_COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.owner, t.fence, t.seq_first,
-    t.seq_last, t.fold"""
 
-_TurnColumns: TypeAlias = tuple[
-    bytes, bytes, bytes | None, bytes, bytes | None, int, bytes | None, int, int, int, bytes
-]
 _EventRow: TypeAlias = tuple[int, bytes | None, int, int, bytes, bytes]
 
 
@@ -88,7 +79,7 @@ def read_events(
         "thread": text_bytes(thread),
         "turn": text_bytes(turn or ""),
         "after": after,
-        "before": _INT64_MAX if before is None else before,
+        "before": INT64_MAX if before is None else before,
         "kinds": msgspec.json.encode([text_bytes(kind).hex() for kind in kinds or ()]).decode(),
         "limit": limit + 1,
     }
@@ -117,7 +108,7 @@ def _event_page(rows: apsw.Cursor, limit: int, bytes_max: int) -> Page[Record]:
         events.append(_record(row))
         size += len(events[-1].body)
     rows.close(True)
-    return Page(rows=tuple(events), next=_NUMBER.pack(events[-1].seq) if more else None)
+    return Page(rows=tuple(events), next=number_bytes(events[-1].seq) if more else None)
 
 
 def _record(row: _EventRow) -> Record:
@@ -136,87 +127,15 @@ def read_threads(db: apsw.Connection, thread: str | None, before: bytes | None, 
     SELECT {_THREAD_COLUMNS} FROM thread AS t WHERE (t.updated_at, t.id) < (?, ?)
     ORDER BY t.updated_at DESC, t.id DESC LIMIT ?
     """  # noqa: S608
-    rows = list(db.execute(sql, (*_thread_place(before), limit + 1)))
+    rows = list(db.execute(sql, (*thread_place(before), limit + 1)))
     shown = rows[:limit]
-    more = _THREAD_PLACE.pack(*shown[-1][:2]) if shown and len(rows) > limit else None
+    more = thread_place_bytes(*shown[-1][:2]) if shown and len(rows) > limit else None
     return Page(rows=tuple(_thread_row(row) for row in shown), next=more)
-
-
-def _thread_place(before: bytes | None) -> tuple[int, int]:
-    if before is None:
-        return _INT64_MAX, _INT64_MAX
-    updated_at, number = _THREAD_PLACE.unpack(before)
-    return updated_at, number
 
 
 def _thread_row(row: tuple[int, int, bytes, int, int, bytes]) -> ThreadRow:
     updated_at, _, thread, head, rev, fold = row
     return ThreadRow(thread=bytes_text(thread), head=head, rev=rev, updated_at=updated_at, fold=fold)
-
-
-def read_turns(
-    db: apsw.Connection,
-    *,
-    thread: str | None,
-    named: dict[str, str | None],
-    open_only: bool,
-    latest_each: bool,
-    before: bytes | None,
-    limit: int,
-) -> Page[TurnRow]:
-    """See `Engine.turns`; `named` are the columns that must be equal."""
-    by_thread = latest_each and thread is None
-    if by_thread:
-        updated_at, number = _thread_place(before)
-    else:
-        updated_at, number = 0, _INT64_MAX if before is None else _NUMBER.unpack(before)[0]
-    wanted = {column: text_bytes(text) for column, text in named.items() if text is not None}
-    conditions = [f"t.{column} = :{column}" for column in wanted]
-    if open_only:
-        conditions.append("t.phase < 2")
-    if thread is not None:
-        conditions.append("t.thread = (SELECT id FROM thread WHERE thread = :thread)")
-    if latest_each:
-        conditions.append("t.id = (SELECT max(id) FROM turn WHERE thread = n.id)")
-    order = "(n.updated_at, n.id)" if by_thread else "t.id"
-    conditions.append(f"{order} < {'(:updated_at, :number)' if by_thread else ':number'}")
-    sql = f"""
-    SELECT {"n.updated_at, n.id" if by_thread else "0, t.id"}, {_TURN_COLUMNS}
-    FROM {"thread AS n CROSS JOIN turn AS t ON t.thread = n.id" if by_thread else _TURNS_FIRST}
-    WHERE {" AND ".join(conditions)}
-    ORDER BY {"n.updated_at DESC, n.id DESC" if by_thread else "t.id DESC"} LIMIT :limit
-    """  # noqa: S608
-    values = {"thread": text_bytes(thread or ""), "updated_at": updated_at, "number": number, "limit": limit + 1}
-    rows = list(db.execute(sql, values | wanted))
-    shown = rows[:limit]
-    more = None
-    if shown and len(rows) > limit:
-        more = _THREAD_PLACE.pack(*shown[-1][:2]) if by_thread else _NUMBER.pack(shown[-1][1])
-    return Page(rows=tuple(_turn_row(row[2:]) for row in shown), next=more)
-
-
-_TURNS_FIRST: Final = "turn AS t CROSS JOIN thread AS n ON n.id = t.thread"
-
-
-def _turn_row(row: _TurnColumns) -> TurnRow:
-    thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, fold = row
-    return TurnRow(
-        thread=bytes_text(thread),
-        turn=bytes_text(turn),
-        key=_text(key),
-        digest=bytes_text(digest),
-        retry_of=_text(retry_of),
-        phase=Phase(phase),
-        owner=_text(owner),
-        fence=fence,
-        seq_first=seq_first,
-        seq_last=seq_last,
-        fold=fold,
-    )
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else bytes_text(data)
 
 
 def read_changes(db: apsw.Connection, since: int) -> tuple[list[str], int]:
@@ -229,13 +148,3 @@ def read_changes(db: apsw.Connection, since: int) -> tuple[list[str], int]:
 def read_mark(db: apsw.Connection) -> int:
     """The greatest mark."""
     return int(db.execute("SELECT coalesce(max(mark), 0) FROM thread").get)
-
-
-def number_of(position: bytes) -> int:
-    """The number in a position or cursor."""
-    return int(_NUMBER.unpack(position)[0])
-
-
-def position_of(number: int) -> bytes:
-    """A position or cursor for a number."""
-    return _NUMBER.pack(number)

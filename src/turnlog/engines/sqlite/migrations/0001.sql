@@ -42,7 +42,7 @@ CREATE UNIQUE INDEX turn_turn ON turn (thread, turn);
 CREATE UNIQUE INDEX turn_key ON turn (thread, key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX turn_retry_of ON turn (thread, retry_of) WHERE retry_of IS NOT NULL;
 CREATE UNIQUE INDEX turn_started ON turn (thread) WHERE phase = 1;
-CREATE INDEX turn_open ON turn (owner) WHERE phase < 2;
+CREATE INDEX turn_open ON turn (thread, owner) WHERE phase < 2;
 CREATE INDEX turn_order ON turn (thread, id);
 
 -- id = cluster << 20 | place: the events of one turn lie together, and new ones near the end. A turn's cluster is its
