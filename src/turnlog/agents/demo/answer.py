@@ -281,7 +281,7 @@ def no_file_answer(scope: Scope, paths: Sequence[str]) -> str:
     """The question names a file that is not here."""
     wanted = {part.casefold() for path in paths for part in path.split("/")}
     near = difflib.get_close_matches(
-        next(iter(sorted(wanted)), ""), [file.parts[-1] for file in scope.listing.files], n=3
+        next(iter(sorted(wanted)), ""), [file.parts[-1] for file in scope.listing.files], n=3, cutoff=0.75
     )
     like = [file.path for file in scope.listing.files if file.parts[-1] in near]
     hint = f"Similar: {_some(like)}." if like else "Ask `list files` to see what is here."

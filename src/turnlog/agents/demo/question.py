@@ -17,7 +17,7 @@ Want = Literal["help", "overview", "list", "file", "count", "define", "search"]
 
 _QUOTED: Final = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
 _PATH: Final = re.compile(r"(?<![\w.])[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w.@+-]+/(?!\w)|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}\b")
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W\d_]{1,2}\b)?|\w+")
+_WORD: Final = re.compile(r"\w+(?:['’][^\W\d_]{1,2}\b)?")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def parse(text: str) -> Question:
     text = text[:QUESTION_CHARS_MAX]
     terms: list[Term] = []
     rest = _QUOTED.sub(lambda found: _phrase(next(filter(None, found.groups())), terms), text)
-    paths = list(dict.fromkeys(found for found in _PATH.findall(rest) if found.strip("./")))
+    paths = list(dict.fromkeys(found.rstrip(".") for found in _PATH.findall(rest) if found.strip("./")))
     rest = _PATH.sub(" ", rest)
     words = [word.replace("’", "'") for word in _WORD.findall(rest)]
     lower = [word.casefold() for word in words]
