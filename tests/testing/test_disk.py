@@ -64,6 +64,16 @@ def test_a_new_name_is_durable_only_by_a_sync_of_its_folder() -> None:
     assert disk.now().none().files == {"x": b"content"}
 
 
+def test_a_sync_of_a_folder_covers_only_earlier_names() -> None:
+    """A file made while the sync of its folder runs is not durable by this sync."""
+    disk = Disk()
+    a_synced_file(disk, "x", b"x")
+    mark = disk.mark("x", "sync.before")
+    disk.created("y")
+    disk.folder_synced("x", mark)
+    assert disk.now().none().files == {"x": b"x"}
+
+
 def test_a_deleted_name_comes_back_until_its_folder_is_synced() -> None:
     """A deletion that was not synced may be undone by the crash, even when the name was used again."""
     disk = Disk()

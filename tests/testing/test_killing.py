@@ -39,9 +39,10 @@ def test_an_unfinished_line_is_kept_apart(tmp_path: Path) -> None:
 
 
 def test_a_child_that_ends_well_was_not_killed(tmp_path: Path) -> None:
-    """`killed` tells a child that ended by itself from one that died."""
-    with child(tmp_path, "report(1)") as running:
+    """`killed` tells a child that ended by itself from one that died, and all its lines are there then."""
+    with child(tmp_path, "for n in range(2_000): report(n)") as running:
         assert not running.killed()
+        assert running.lines == list(range(2_000))
 
 
 def test_a_child_that_fails_says_why(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from turnlog.testing.disk import Disk
 from turnlog.testing.replay import Kept, Operation, Wrote, tear
 from turnlog.testing.vfs import PowerVFS
 
-from .accounts import Acknowledged, connect, create, insert, insert_all, losses, survivors
+from .accounts import NAME, Acknowledged, connect, create, insert, insert_all, losses, survivors
 
 SUBSETS = 12
 
@@ -103,6 +103,30 @@ def test_a_torn_write_is_noticed(tmp_path: Path) -> None:
     assert survivors(torn, tmp_path / "torn") == {1}
 
 
+@pytest.mark.parametrize("settles", [False, True])
+def test_a_process_may_show_what_the_power_still_takes(tmp_path: Path, settles: bool) -> None:
+    """P2: a row whose process was killed before its sync is seen next, and lost unless a new sync covers it."""
+    (tmp_path / "live").mkdir()
+    disk = Disk()
+    with PowerVFS("power", disk=disk):
+        connection = connect(tmp_path / "live", "power")
+        create(connection)
+        insert(connection, 1)
+        disk.forget()
+        insert(connection, 2)
+        before_sync = disk.points[0]
+        connection.close()
+    after = before_sync.killed(tmp_path / "killed")
+    with PowerVFS("power", disk=after):
+        connection = connect(tmp_path / "killed", "power")
+        if settles:
+            connection.pragma("user_version", 1)
+        assert {row for (row,) in connection.execute("SELECT id FROM row")} == {1, 2}
+        point = after.now()
+        connection.close()
+    assert survivors(point.none(), tmp_path / "lost") == ({1, 2} if settles else {1})
+
+
 def test_a_database_that_was_there_before_is_known(tmp_path: Path) -> None:
     """A database with rows in its write-ahead log, opened through the VFS, has them in every crash from then on."""
     (tmp_path / "earlier").mkdir()
@@ -118,8 +142,10 @@ def test_a_database_that_was_there_before_is_known(tmp_path: Path) -> None:
     acknowledged = Acknowledged(disk)
     acknowledged.rows.append((0, 1))
     with PowerVFS("power", disk=disk):
-        connection = connect(tmp_path / "live", "power")
+        connection = apsw.Connection(str(tmp_path / "live" / NAME), vfs="power")
         at_open = disk.now()
+        connection.close()
+        connection = connect(tmp_path / "live", "power")
         insert_all(connection, range(2, 6), acknowledged)
         connection.close()
     assert survivors(at_open.none(), tmp_path / "open") == {1}

@@ -118,6 +118,20 @@ def test_the_kth_failure_fails_exactly_one_commit(tmp_path: Path, code: int) -> 
             connection.close()
 
 
+def test_a_write_that_fails_has_written_its_first_half(vfs: PowerVFS, disk: Disk, folder: Path) -> None:
+    """A full disk takes a part of what it is given, so that what follows meets the remains."""
+    connection = connect(folder, "faulty")
+    create(connection)
+    disk.forget()
+    size = len(disk.now().all().files[NAME + "-wal"])
+    vfs.fail(apsw.SQLITE_FULL, on=("write",), part="wal")
+    with pytest.raises(apsw.FullError):
+        insert(connection, 1)
+    frame_header_bytes = 24
+    assert len(disk.now().all().files[NAME + "-wal"]) == size + frame_header_bytes // 2
+    connection.close()
+
+
 def test_a_failure_lasts_until_healed(vfs: PowerVFS, folder: Path) -> None:
     """A disk that is full for ever fails every commit, and works again by itself once it is healed."""
     connection = connect(folder, "faulty")
@@ -176,6 +190,17 @@ def test_readers_and_the_writer_use_it_at_once(vfs: PowerVFS, disk: Disk, folder
     connection.close()
     assert wrong == []
     assert losses(disk, acknowledged, tmp_path / "crashed", subsets=1) == []
+
+
+def test_waiting_for_a_lock_stops_nobody_else(vfs: PowerVFS) -> None:
+    """While SQLite waits between two attempts to get a lock, other Python threads run."""
+    waiter = threading.Thread(target=vfs.xSleep, args=(300_000,))
+    waiter.start()
+    looks = 0
+    while waiter.is_alive():
+        waiter.join(0.001)
+        looks += 1
+    assert looks > 20
 
 
 def test_two_folders_are_not_one_disk(vfs: PowerVFS, folder: Path, tmp_path: Path) -> None:

@@ -85,6 +85,14 @@ class Point:
         """The disk if a random subset was kept, the same for the same seed; one write of it may be torn."""
         return self.disk.image(self.position, lambda operations: _pick(operations, Random(seed)))
 
+    def killed(self, folder: Path) -> Disk:
+        """The disk if only the processes died: all is in `folder`, and what was not synced can still be lost.
+
+        A `PowerVFS` on this disk watches the next process in `folder`, which sees what a power loss may yet take.
+        """
+        self.all().write(folder)
+        return self.disk.continued(self.position)
+
     def images(self, subsets: int) -> Iterator[Image]:
         """None, all, and the subsets of that many seeds, without those that are equal to an earlier one."""
         seen: set[tuple[Kept, ...]] = set()
@@ -136,14 +144,28 @@ class Disk:
     def image(self, position: int, choose: Choose) -> Image:
         """The files at `position`, of the unsynced operations those that `choose` keeps. See `Point`."""
         with self._lock:
-            if not self._base.position <= position <= self._base.position + len(self._operations):
-                raise ValueError(f"position {position} was forgotten or is not reached")
-            if self._replayed.position > position:
-                self._replayed = self._base.copy()
-            first = self._base.position
-            self._replayed.replay(self._operations[self._replayed.position - first : position - first])
-            kept = choose(self._replayed.unsynced())
-            return Image(self._replayed.files(kept), tuple(kept))
+            state = self._at(position)
+            kept = choose(state.unsynced())
+            return Image(state.files(kept), tuple(kept))
+
+    def continued(self, position: int) -> Disk:
+        """A disk of its own that goes on from `position`. See `Point.killed`."""
+        other = Disk()
+        with self._lock:
+            other._base = self._at(position).copy()
+            other._replayed = other._base.copy()
+            other._names = other._base.names()
+            other._nodes = self._nodes
+        return other
+
+    def _at(self, position: int) -> State:
+        first = self._base.position
+        if not first <= position <= first + len(self._operations):
+            raise ValueError(f"position {position} was forgotten or is not reached")
+        if self._replayed.position > position:
+            self._replayed = self._base.copy()
+        self._replayed.replay(self._operations[self._replayed.position - first : position - first])
+        return self._replayed
 
     # --- recording, by the VFS --------------------------------------------------------------------------------------
 

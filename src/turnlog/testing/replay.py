@@ -106,6 +106,14 @@ class State:
         """The operations that a crash may keep or lose, in order."""
         return [pending.operation for pending in self._pending]
 
+    def names(self) -> dict[str, int]:
+        """The names that running processes see, with their nodes."""
+        names = dict(self._names)
+        for pending in self._pending:
+            if isinstance(pending.operation, Linked | Unlinked):
+                _name(names, pending.operation)
+        return names
+
     def files(self, kept: Sequence[Kept]) -> dict[str, bytearray]:
         """Name and content of each file after a crash that kept these of the unsynced operations."""
         names = dict(self._names)

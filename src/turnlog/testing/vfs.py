@@ -16,6 +16,7 @@ must use it while it is watched. Places for traps: `write`, `truncate`, `sync` a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
@@ -89,6 +90,11 @@ class PowerVFS(apsw.VFS):
             return apsw.VFSFile("", name, flags)
         path = Path(name.filename() if isinstance(name, apsw.URIFilename) else name)
         return _File(self, name, flags, path, part)
+
+    def xSleep(self, microseconds: int) -> int:
+        """Wait for a lock. The inherited one would keep every other Python thread waiting too."""
+        threading.Event().wait(microseconds / 1e6)
+        return microseconds
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
         """Delete a file; if `syncdir`, so that it stays deleted."""
