@@ -105,6 +105,10 @@ class Node(msgspec.Struct, kw_only=True, eq=False):
             self.seen_at((closed.after, closed.rev), closed.draft)
 
 
+_NOT_ITSELF: Final = re.compile(r"[#~]|\d+/")
+"""Step ids that look like the id of an entry that an item (`#seq`) or a draft (`0/...`) began."""
+
+
 class Tree:
     """All nodes of one turn and their names."""
 
@@ -113,6 +117,7 @@ class Tree:
         self._names: dict[str, Node] = {}
         self._awaiting: dict[str, deque[Node]] = {}
         self._children_of: dict[str, list[Node]] = {}
+        self._step_ids: set[str] = set()
 
     def new(self, place: Place, id_: str) -> Node:
         """One more node."""
@@ -122,6 +127,13 @@ class Tree:
         """Take in a node whose key is the next one."""
         self.nodes.append(node)
         return node
+
+    def step_entry_id(self, step_id: str, seq: int) -> str:
+        """The entry id of a new step: its own id where that is free and looks like no other kind's, else by `seq`."""
+        if not step_id or step_id in self._step_ids:
+            return f"#{seq}"
+        self._step_ids.add(step_id)
+        return f"~{step_id}" if _NOT_ITSELF.match(step_id) else step_id
 
     def find(self, name: str | None) -> Node | None:
         """The newest node of that name; an empty name is none."""
@@ -181,10 +193,3 @@ class Tree:
 
 _KEPT: Final = frozenset({"key", "place", "id", "draft", "mark", "merged"})
 _MERGED: Final = tuple(field for field in Node.__struct_fields__ if field not in _KEPT)
-
-_TAKEN: Final = re.compile(r"[#~]|\d+/")
-
-
-def step_entry_id(step_id: str) -> str:
-    """The entry id of a step: its own id, told apart from entries that are named by item (`#seq`) or draft (`0/…`)."""
-    return f"~{step_id}" if _TAKEN.match(step_id) else step_id

@@ -17,7 +17,7 @@ from turnlog.folds.items import (
     read_item,
     reasoning_text,
 )
-from turnlog.folds.nodes import LEAVES, EntryKind, Node, Tree, step_entry_id
+from turnlog.folds.nodes import LEAVES, EntryKind, Node, Tree
 from turnlog.folds.overlay import takes
 from turnlog.folds.turn import is_call, is_call_output
 
@@ -165,7 +165,7 @@ def _step_node(tree: Tree, event: Event, body: Step) -> Node:
         return own
     if linked is not None and _joinable(linked, body):
         return linked
-    return tree.new((event.seq, 0), step_entry_id(body.id) if body.id else f"#{event.seq}")
+    return tree.new((event.seq, 0), tree.step_entry_id(body.id, event.seq))
 
 
 def _is_text_item(node: Node) -> bool:
