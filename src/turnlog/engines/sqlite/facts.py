@@ -1,13 +1,14 @@
-"""What is stored now of what a batch names, read in two statements whatever the size of the batch.
+"""What is stored now of what a batch names.
 
-Every step of a statement gives other Python threads a chance to hold this one up, so each statement returns one row: a
-JSON array, blobs in hex.
+Every step of a statement gives other Python threads a chance to hold this one up, so each statement asks for many
+things and returns one row: a JSON array, blobs in hex.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Final, TypeAlias
 
 import apsw
@@ -15,24 +16,26 @@ import msgspec
 
 from turnlog.engines.decide import Facts, Needs, Pair
 from turnlog.engines.protocol import OwnerId, Phase, ThreadRow, TurnRow
+from turnlog.engines.sqlite.rows import SqlRow, read_rows
 from turnlog.events.ids import bytes_text, text_bytes
 
-_ThreadJson: TypeAlias = tuple[str, int, int, int, int, str]
+UNREAD: Final = bytes(bytearray(b"unread"))
+"""Stands for the fold of a stored thread, known by identity: nothing is decided by it, and a write that brings none
+leaves it as it is. So it need not be read."""
+
+_ThreadJson: TypeAlias = tuple[str, int, int, int, int]
 
 _THREADS: Final = """
 SELECT (SELECT max(mark) FROM thread),
-    json_group_array(json_array(hex(t.thread), t.id, t.head, t.rev, t.updated_at, hex(t.fold)))
+    json_group_array(json_array(hex(t.thread), t.id, t.head, t.rev, t.updated_at))
 FROM carray(?) AS asked CROSS JOIN thread AS t ON t.thread = asked.value
 """
 
 _TURNS: Final = """
-WITH found (id) AS (
-    SELECT t.id FROM json_each(?1) AS asked CROSS JOIN turn AS t
-        ON t.thread = asked.value ->> 0 AND t.turn = unhex(asked.value ->> 1)
-    UNION SELECT t.id FROM json_each(?2) AS asked CROSS JOIN turn AS t
-        ON t.thread = asked.value ->> 0 AND t.key = unhex(asked.value ->> 1)
-    UNION SELECT t.id FROM json_each(?3) AS asked CROSS JOIN turn AS t
-        ON t.thread = asked.value ->> 0 AND t.retry_of = unhex(asked.value ->> 1)
+WITH asked (turn_thread, turn, key_thread, key, retry_thread, retry) AS MATERIALIZED (VALUES {rows}), found (id) AS (
+    SELECT t.id FROM asked CROSS JOIN turn AS t ON t.thread = turn_thread AND t.turn = asked.turn
+    UNION ALL SELECT t.id FROM asked CROSS JOIN turn AS t ON t.thread = key_thread AND t.key = asked.key
+    UNION ALL SELECT t.id FROM asked CROSS JOIN turn AS t ON t.thread = retry_thread AND t.retry_of = retry
 )
 SELECT json_group_array(json_array(t.id, t.thread, t.places, hex(t.turn), iif(t.key IS NULL, NULL, hex(t.key)),
     hex(t.digest), iif(t.retry_of IS NULL, NULL, hex(t.retry_of)), t.phase, iif(t.owner IS NULL, NULL, hex(t.owner)),
@@ -65,10 +68,9 @@ class Stored:
     counter: int = 0
     """The greatest number given so far."""
     thread_ids: dict[str, int] = field(default_factory=dict)
-    threads: dict[str, ThreadRow] = field(default_factory=dict)
     turn_ids: dict[Pair, int] = field(default_factory=dict)
     turns: dict[Pair, TurnRow] = field(default_factory=dict)
-    """`threads` and `turns` are the rows as stored, while `facts` goes on with the batch."""
+    """Rows as stored, while `facts` goes on with the batch."""
     places: dict[Pair, int] = field(default_factory=dict)
     """Taken in a turn's cluster."""
 
@@ -83,8 +85,9 @@ def read_facts(db: apsw.Connection, needs: Needs, alive: Callable[[OwnerId], boo
     stored = Stored(Facts(alive=alive))
     _read_threads(db, needs, stored)
     asked = [_asked(pairs, stored.thread_ids) for pairs in (needs.turns, needs.keys, needs.retries)]
-    if any(asked):
-        _read_turns(db, asked, stored)
+    rows: list[SqlRow] = [turn + key + retry for turn, key, retry in zip_longest(*asked, fillvalue=(None, None))]
+    for found in read_rows(db, _TURNS, rows):
+        _learn_turns(str(found.get), stored)
     return stored
 
 
@@ -92,22 +95,18 @@ def _read_threads(db: apsw.Connection, needs: Needs, stored: Stored) -> None:
     names = tuple(text_bytes(name) for name in needs.threads)
     ((counter, rows),) = db.execute(_THREADS, (apsw.carray(names),))
     stored.counter = counter or 0
-    for name_hex, number, head, rev, updated_at, fold in msgspec.json.decode(rows, type=list[_ThreadJson]):
+    for name_hex, number, head, rev, updated_at in msgspec.json.decode(rows, type=list[_ThreadJson]):
         name = _text(name_hex)
         stored.thread_ids[name] = number
-        stored.threads[name] = ThreadRow(
-            thread=name, head=head, rev=rev, updated_at=updated_at, fold=bytes.fromhex(fold)
-        )
-    stored.facts.threads = dict(stored.threads)
+        stored.facts.threads[name] = ThreadRow(thread=name, head=head, rev=rev, updated_at=updated_at, fold=UNREAD)
 
 
-def _asked(pairs: Iterable[Pair], thread_ids: dict[str, int]) -> list[tuple[int, str]]:
-    return [(thread_ids[thread], text_bytes(text).hex()) for thread, text in pairs if thread in thread_ids]
+def _asked(pairs: Iterable[Pair], thread_ids: dict[str, int]) -> list[SqlRow]:
+    return [(thread_ids[thread], text_bytes(text)) for thread, text in pairs if thread in thread_ids]
 
 
-def _read_turns(db: apsw.Connection, asked: list[list[tuple[int, str]]], stored: Stored) -> None:
+def _learn_turns(rows: str, stored: Stored) -> None:
     names = {number: name for name, number in stored.thread_ids.items()}
-    ((rows,),) = db.execute(_TURNS, [msgspec.json.encode(pairs).decode() for pairs in asked])
     for found in msgspec.json.decode(rows, type=list[_TurnJson]):
         row = _turn_row(names[found.thread], found)
         pair = (row.thread, row.turn)

@@ -1,29 +1,21 @@
-"""Storing a decision, in about one statement a table.
-
-Each statement takes many rows at once: a row a statement would let other Python threads hold the writer up a row.
-"""
+"""Storing a decision, in about one statement a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from typing import Final, TypeAlias
+from typing import Final
 
 import apsw
 import msgspec
 
 from turnlog.engines.decide import Decision, Pair
 from turnlog.engines.protocol import Chunk, Record, ThreadRow, TurnRow
-from turnlog.engines.sqlite.facts import Stored
+from turnlog.engines.sqlite.facts import UNREAD, Stored
+from turnlog.engines.sqlite.rows import SqlRow, write_rows
 from turnlog.errors import StoreError
 from turnlog.events.ids import text_bytes
 
 PLACE_BITS: Final = 20
 """Places in a cluster, as a power of two: more than a turn may have events."""
-
-_ROWS_MAX: Final = 256
-
-_Row: TypeAlias = tuple[bytes | int | None, ...]
 
 _THREADS: Final = """
 INSERT INTO thread (id, thread, head, rev, updated_at, mark, fold) VALUES {rows}
@@ -61,17 +53,17 @@ def store(db: apsw.Connection, decision: Decision, stored: Stored) -> int:
             stored.thread_ids[name] = stored.next_number()
     events = _event_rows(decision, stored)
     _store_threads(db, decision, stored)
-    _insert(db, _TURNS, _turn_rows(decision, stored))
-    _insert(db, _EVENTS, events)
+    write_rows(db, _TURNS, _turn_rows(decision, stored))
+    write_rows(db, _EVENTS, events)
     _store_drafts(db, decision, stored)
     return stored.counter
 
 
-def _event_rows(decision: Decision, stored: Stored) -> list[_Row]:
+def _event_rows(decision: Decision, stored: Stored) -> list[SqlRow]:
     """Events with their places. New turns get their numbers on the way, so that a batch's events lie in one stretch."""
     own_clusters: dict[str, int] = {}
     own_places: dict[str, int] = {}
-    rows: list[_Row] = []
+    rows: list[SqlRow] = []
     for name, event in decision.events:
         if event.turn is None:
             cluster = own_clusters.get(name) or own_clusters.setdefault(name, stored.next_number())
@@ -88,7 +80,7 @@ def _event_rows(decision: Decision, stored: Stored) -> list[_Row]:
     return rows
 
 
-def _event_row(number: int, thread: int, event: Record) -> _Row:
+def _event_row(number: int, thread: int, event: Record) -> SqlRow:
     return number, thread, event.seq, event.at, event.v, text_bytes(event.kind), event.body
 
 
@@ -97,24 +89,23 @@ def _turn_id(pair: Pair, stored: Stored) -> int:
 
 
 def _store_threads(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
-    whole: list[_Row] = []
-    moved: list[_Row] = []
+    whole: list[SqlRow] = []
+    moved: list[SqlRow] = []
     for name, row in decision.threads.items():
-        number, old = stored.thread_ids[name], stored.threads.get(name)
-        mark = stored.next_number()
-        if old is not None and old.updated_at == row.updated_at and old.fold == row.fold:
+        number, mark = stored.thread_ids[name], stored.next_number()
+        if row.fold is UNREAD:
             moved.append((number, row.head, row.rev, mark))
         else:
             whole.append(_thread_row(number, row, mark))
-    _insert(db, _THREADS, whole)
-    _insert(db, _THREADS_MOVED, moved)
+    write_rows(db, _THREADS, whole)
+    write_rows(db, _THREADS_MOVED, moved)
 
 
-def _thread_row(number: int, row: ThreadRow, mark: int) -> _Row:
+def _thread_row(number: int, row: ThreadRow, mark: int) -> SqlRow:
     return number, text_bytes(row.thread), row.head, row.rev, row.updated_at, mark, row.fold
 
 
-def _turn_rows(decision: Decision, stored: Stored) -> list[_Row]:
+def _turn_rows(decision: Decision, stored: Stored) -> list[SqlRow]:
     # Settled turns first: the index lets a thread's next turn start only when the last one is not started any more.
     rows = sorted(decision.turns.items(), key=lambda item: -item[1].phase)
     return [
@@ -124,7 +115,7 @@ def _turn_rows(decision: Decision, stored: Stored) -> list[_Row]:
     ]
 
 
-def _turn_row(number: int, thread: int, row: TurnRow, places: int) -> _Row:
+def _turn_row(number: int, thread: int, row: TurnRow, places: int) -> SqlRow:
     return (
         number,
         thread,
@@ -159,25 +150,9 @@ def _store_drafts(db: apsw.Connection, decision: Decision, stored: Stored) -> No
         for pair, chunks in decision.chunks.items()
         for chunk in chunks
     ]
-    _insert(db, _CHUNKS, rows)
+    write_rows(db, _CHUNKS, rows)
 
 
-def _chunk_row(thread: int, turn: int, chunk: Chunk) -> _Row:
+def _chunk_row(thread: int, turn: int, chunk: Chunk) -> SqlRow:
     place = (chunk.after, chunk.rev, chunk.chunk_rev, chunk.offset)
     return thread, turn, text_bytes(chunk.draft), *place, chunk.text
-
-
-def _insert(db: apsw.Connection, sql: str, rows: Sequence[_Row]) -> None:
-    """Run `sql` over all rows, in pieces whose sizes are powers of two, so that few statements are ever prepared."""
-    at = 0
-    while at < len(rows):
-        size = min(_ROWS_MAX, 1 << (len(rows) - at).bit_length() - 1)
-        piece = rows[at : at + size]
-        db.execute(_statement(sql, size, len(piece[0])), [value for row in piece for value in row])
-        at += size
-
-
-@cache
-def _statement(sql: str, rows: int, columns: int) -> str:
-    row = f"({', '.join('?' * columns)})"
-    return sql.format(rows=", ".join([row] * rows))

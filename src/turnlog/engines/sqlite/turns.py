@@ -51,8 +51,8 @@ def read_turns(db: apsw.Connection, query: TurnQuery, before: bytes | None, limi
     updated_at, number = (
         thread_place(before) if query.by_thread else (0, INT64_MAX if before is None else number_of(before))
     )
-    values: dict[str, int | bytes] = {"updated_at": updated_at, "number": number, "limit": limit + 1}
-    rows = list(db.execute(_statement(query), values | query.values()))
+    values = {"updated_at": updated_at, "number": number, "limit": limit + 1}
+    rows = list(db.execute(_statement(query), {**values, **query.values()}))
     shown = rows[:limit]
     more = None
     if shown and len(rows) > limit:
