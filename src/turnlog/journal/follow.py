@@ -1,0 +1,149 @@
+"""Following a thread: a cursor into the log and a bell, never a queue.
+
+A follower reads from the store what lies after its cursor, then waits for the bell, which rings after a commit. So what
+it yields is always durable, a slow follower is caught up from the log, and the log owes nobody memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from turnlog.engines.protocol import Engine, Tail
+from turnlog.errors import CursorUnprovable, StoreClosed
+from turnlog.events.kinds import Draft, Event
+from turnlog.journal.state import decode_chunk, decode_record
+from turnlog.limits import READ_EVENTS_MAX
+
+Wake = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
+
+
+class Follower:
+    """One waiting reader, in its event loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._bell = asyncio.Event()
+        self.closed = False
+
+    def ring(self) -> None:
+        """There may be something new. Called in the reader's loop."""
+        self._bell.set()
+
+    def listen(self) -> None:
+        """What comes from now on will ring."""
+        self._bell.clear()
+
+    async def wait(self) -> None:
+        """Wait for the bell; raises `StoreClosed` when the log is closed."""
+        await self._bell.wait()
+        if self.closed:
+            raise StoreClosed
+
+
+class Hub:
+    """Who follows which thread."""
+
+    def __init__(self) -> None:
+        self._followers: dict[str, set[Follower]] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self.on_watch: Callable[[], None] = lambda: None
+        """Called when somebody begins to follow, so that the writer looks at what other processes write."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody follows anything."""
+        return bool(self._followers)
+
+    def threads(self) -> list[str]:
+        """The threads that are followed."""
+        with self._lock:
+            return list(self._followers)
+
+    @contextmanager
+    def subscribe(self, thread: str) -> Iterator[Follower]:
+        """A follower of `thread` for the time of a `with`."""
+        follower = Follower()
+        with self._lock:
+            if self._closed:
+                raise StoreClosed
+            self._followers.setdefault(thread, set()).add(follower)
+        self.on_watch()
+        try:
+            yield follower
+        finally:
+            with self._lock:
+                followers = self._followers[thread]
+                followers.discard(follower)
+                if not followers:
+                    del self._followers[thread]
+
+    def wakes(self, threads: Iterable[str]) -> list[Wake]:
+        """The bells to ring when `threads` have changed."""
+        if not self._followers:
+            return []
+        with self._lock:
+            return [
+                (follower.loop, follower.ring) for thread in threads for follower in self._followers.get(thread, ())
+            ]
+
+    def close(self) -> list[Wake]:
+        """No more followers; the bells of those there are, who will find the log closed."""
+        with self._lock:
+            self._closed = True
+            followers = [follower for followers in self._followers.values() for follower in followers]
+        for follower in followers:
+            follower.closed = True
+        return [(follower.loop, follower.ring) for follower in followers]
+
+
+def parse_cursor(engine: Engine, thread: str, after: int | str) -> int:
+    """The seq of a cursor: a seq of this log, or `epoch.seq`. Raises `CursorUnprovable`."""
+    head = engine.tail(thread, after=0, rev=0, limit=0).head
+    current = f"{engine.epoch}.{head}"
+    if isinstance(after, int):
+        seq = after
+    else:
+        epoch, _, number = after.rpartition(".")
+        if not number.isascii() or not number.isdigit():
+            raise CursorUnprovable(thread=thread, reason="malformed", head=current)
+        if epoch != engine.epoch:
+            raise CursorUnprovable(thread=thread, reason="epoch", head=current)
+        seq = int(number)
+    if not 0 <= seq <= head:
+        raise CursorUnprovable(thread=thread, reason="future" if seq > head else "malformed", head=current)
+    return seq
+
+
+async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncIterator[Event | Draft]:
+    """Events after `after` in order, each open draft whole, then everything as it becomes durable."""
+    rev = 0
+    with hub.subscribe(thread) as follower:
+        while True:
+            follower.listen()
+            tail = engine.tail(thread, after=after, rev=rev, limit=READ_EVENTS_MAX)
+            for record in tail.events:
+                yield decode_record(thread, record)
+                after = record.seq
+            if after < tail.head:
+                continue
+            for draft in joined(tail):
+                yield draft
+            rev = tail.rev
+            await follower.wait()
+
+
+def joined(tail: Tail) -> list[Draft]:
+    """The chunks of a tail, those of one draft joined to one, in the order in which drafts first appear in it."""
+    drafts: dict[tuple[str, str], Draft] = {}
+    for chunk in map(decode_chunk, tail.chunks):
+        whole = drafts.setdefault((chunk.turn, chunk.draft), chunk)
+        if whole is not chunk:
+            text = whole.text[: chunk.offset - whole.offset] + chunk.text
+            drafts[chunk.turn, chunk.draft] = replace(whole, text=text, chunk_rev=chunk.chunk_rev)
+    return list(drafts.values())

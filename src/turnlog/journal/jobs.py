@@ -1,0 +1,240 @@
+"""Jobs that bring something new into a thread: a submission, a request, an item without a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from turnlog.engines.protocol import Claim, Done, Duplicate, KeyConflict, Outcome, Phase, TurnRow, Write
+from turnlog.errors import (
+    AlreadyDecided,
+    AlreadySettled,
+    Busy,
+    InvalidInput,
+    Overloaded,
+    TurnlogError,
+    UnknownTurn,
+)
+from turnlog.errors import KeyConflict as KeyConflictError
+from turnlog.events.codec import decode_body
+from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
+from turnlog.folds.turn import decode_view, next_view
+from turnlog.journal.drafts import DraftBook
+from turnlog.journal.plan import Desk, Plan, record
+from turnlog.journal.receipt import Receipt
+from turnlog.journal.state import OpenTurn, ThreadState, catch_up, turn_row
+from turnlog.limits import READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
+
+
+@dataclass(kw_only=True, eq=False)
+class Job:
+    """One thing to write. `seal` works out a plan; it may be called again when another process appended first."""
+
+    thread: str
+    receipt: Receipt[Any] = field(default_factory=Receipt)
+    size_bytes: int = 0
+    tries: int = 0
+
+    def seal(self, state: ThreadState, desk: Desk) -> Plan:
+        """Work out the plan, or raise why it is refused. Changes neither `state` nor the store."""
+        raise NotImplementedError
+
+    def value(self, plan: Plan, dones: Sequence[Done]) -> Any:
+        """The receipt's value, once the plan is durable and taken into the state."""
+        raise NotImplementedError
+
+    def refusal(self, outcome: Outcome) -> Any | TurnlogError:
+        """What the receipt becomes for an outcome other than `Done` and `Moved`: a value, or the error to raise."""
+        raise AssertionError(f"{type(self).__name__} is never answered by {outcome}")
+
+    def facts(self) -> dict[str, str | None]:
+        """Thread, turn and key for `StoreUnavailable`: how to find out what became of it."""
+        return {"thread": self.thread}
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A submission that is in the log: by this call, or before (`duplicate`)."""
+
+    row: TurnRow
+    duplicate: bool
+    turn: OpenTurn | None
+
+
+@dataclass(kw_only=True, eq=False)
+class SubmitJob(Job):
+    """Accept a submission, creating the thread if it is new."""
+
+    turn: str
+    body: Submitted
+    data: bytes
+    finish: Callable[[Accepted], Any]
+    opened: OpenTurn | None = None
+
+    def seal(self, state: ThreadState, desk: Desk) -> Plan:
+        """See `Job`. Raises `Busy` while another turn of the thread is open, unless this one is known already."""
+        if any(turn.row.owner != desk.owner for turn in state.open.values()):
+            catch_up(desk.engine, state, desk.owner)
+        if state.open:
+            self._refuse_if_unknown(state, desk)
+        plan = Plan(state, desk.clock.now_us())
+        if state.fold is None:
+            plan.event(ThreadCreated(), None)
+        event = plan.event(self.body, self.turn, self.data)
+        view, _ = next_view(None, event, ())
+        assert view is not None
+        row = TurnRow(
+            thread=self.thread,
+            turn=self.turn,
+            key=self.body.key,
+            digest=self.body.digest,
+            retry_of=self.body.retry_of,
+            phase=Phase.SUBMITTED,
+            seq_first=event.seq,
+            seq_last=event.seq,
+            fold=b"",
+        )
+        row = turn_row(row, view)
+        self.opened = OpenTurn(replace(row, owner=desk.owner, fence=1), view, book=DraftBook())
+        plan.writes.append(
+            Write(
+                thread=self.thread,
+                base=state.head,
+                turn=self.turn,
+                claim=Claim(owner=desk.owner),
+                events=tuple(record(event) for event in plan.events),
+                turn_row=row,
+                thread_row=state.row_after(plan.events),
+            )
+        )
+        return plan
+
+    def _refuse_if_unknown(self, state: ThreadState, desk: Desk) -> None:
+        """A known submission goes on, so that the engine answers `Duplicate` or `KeyConflict`; a new one is refused."""
+        names = ({"key": self.body.key}, {"retry_of": self.body.retry_of}, {"turn": self.turn})
+        if not any(desk.row(self.thread, **name) for name in names if None not in name.values()):
+            raise Busy(thread=self.thread, turn=self.turn, running=next(iter(state.open)))
+
+    def value(self, plan: Plan, dones: Sequence[Done]) -> Any:
+        """See `Job`."""
+        assert self.opened is not None
+        plan.state.open[self.turn] = self.opened
+        return self.finish(Accepted(self.opened.row, False, self.opened))
+
+    def refusal(self, outcome: Outcome) -> Any | TurnlogError:
+        """See `Job`."""
+        if isinstance(outcome, Duplicate):
+            return self.finish(Accepted(outcome.row, True, None))
+        assert isinstance(outcome, KeyConflict)
+        return KeyConflictError(
+            thread=self.thread,
+            turn=outcome.row.turn,
+            key=self.body.key,
+            stored_digest=outcome.row.digest,
+            given_digest=outcome.digest,
+        )
+
+    def facts(self) -> dict[str, str | None]:
+        """See `Job`."""
+        return {"thread": self.thread, "turn": self.turn, "key": self.body.key}
+
+
+@dataclass(kw_only=True, eq=False)
+class RequestJob(Job):
+    """Ask the owner of an open turn for something, whoever that is."""
+
+    turn: str
+    body: Requested
+
+    def seal(self, state: ThreadState, desk: Desk) -> Plan:
+        """See `Job`. A second interrupt changes nothing; a second decision raises `AlreadyDecided`."""
+        turn = state.open.get(self.turn)
+        if turn is not None and turn.row.owner != desk.owner:
+            catch_up(desk.engine, state, desk.owner)
+            turn = state.open.get(self.turn)
+        if turn is None:
+            raise self._why_not(desk)
+        plan = Plan(state, desk.clock.now_us())
+        if not self._already_said(desk):
+            event = plan.event(self.body, self.turn)
+            plan.writes.append(
+                Write(
+                    thread=self.thread,
+                    base=state.head,
+                    turn=self.turn,
+                    events=(record(event),),
+                    turn_row=turn.row_after(plan.events),
+                    thread_row=state.row_after(plan.events),
+                )
+            )
+        return plan
+
+    def _why_not(self, desk: Desk) -> TurnlogError:
+        row = desk.row(self.thread, turn=self.turn)
+        if row is None:
+            return UnknownTurn(thread=self.thread, turn=self.turn)
+        return AlreadySettled(thread=self.thread, turn=self.turn, state=decode_view(row.fold).state)
+
+    def _already_said(self, desk: Desk) -> bool:
+        earlier = desk.engine.read(
+            self.thread,
+            turn=self.turn,
+            kinds={Requested.kind},
+            limit=REQUESTS_PER_TURN_MAX,
+            bytes_max=READ_BYTES_MAX,
+        ).rows
+        for row in earlier:
+            body = decode_body(row.kind, row.v, row.body)
+            if not isinstance(body, Requested) or body.what != self.body.what or body.approval != self.body.approval:
+                continue
+            if body.what == "interrupt":
+                return True
+            raise AlreadyDecided(thread=self.thread, turn=self.turn, approval=body.approval or "", seq=row.seq)
+        if len(earlier) >= REQUESTS_PER_TURN_MAX:
+            raise Overloaded(
+                thread=self.thread, turn=self.turn, limit="REQUESTS_PER_TURN_MAX", limit_value=REQUESTS_PER_TURN_MAX
+            )
+        return False
+
+    def value(self, plan: Plan, dones: Sequence[Done]) -> int:
+        """See `Job`: the head after it."""
+        return plan.state.head
+
+
+@dataclass(kw_only=True, eq=False)
+class ThreadItemJob(Job):
+    """Append a raw item that belongs to no turn, creating the thread if it is new."""
+
+    body: ThreadItem
+
+    def seal(self, state: ThreadState, desk: Desk) -> Plan:
+        """See `Job`."""
+        plan = Plan(state, desk.clock.now_us())
+        if state.fold is None:
+            plan.event(ThreadCreated(), None)
+        plan.event(self.body, None)
+        plan.writes.append(
+            Write(
+                thread=self.thread,
+                base=state.head,
+                events=tuple(record(event) for event in plan.events),
+                thread_row=state.row_after(plan.events),
+            )
+        )
+        return plan
+
+    def value(self, plan: Plan, dones: Sequence[Done]) -> int:
+        """See `Job`: the item's seq."""
+        return plan.events[-1].seq
+
+
+def check_content(content: str | list[Any]) -> None:
+    """Raise `InvalidInput` unless `content` is text or a list of mappings with at least one part."""
+    if isinstance(content, str):
+        return
+    parts: Any = content  # callers without a type checker pass anything
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
+        raise InvalidInput(field="content", problem="must be text or a list of input parts")

@@ -1,0 +1,279 @@
+"""The log: what an application opens, writes to and reads from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+
+from turnlog.engines.open import open_engine
+from turnlog.engines.protocol import Engine
+from turnlog.errors import InvalidInput, NotRetryable, StoreClosed, StoreError, UnknownTurn
+from turnlog.events.clock import Clock, SystemClock
+from turnlog.events.codec import accept_raw, check_value, content_digest, encode_body
+from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check_thread_id, check_turn_id
+from turnlog.events.kinds import Attachment, Draft, Event, Requested, RequestWhat, Submitted, ThreadItem
+from turnlog.folds.entries import TimelineView
+from turnlog.folds.history import History
+from turnlog.folds.turn import TurnView
+from turnlog.journal.follow import Hub, follow, parse_cursor
+from turnlog.journal.jobs import Accepted, RequestJob, SubmitJob, ThreadItemJob, check_content
+from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
+from turnlog.journal.receipt import Receipt
+from turnlog.journal.recovery import Recovered
+from turnlog.journal.turn import Turn
+from turnlog.journal.working import Working
+from turnlog.journal.writer import Writer
+from turnlog.limits import CLOSE_WAIT_S, LEASE_S, PAGE_ROWS
+
+
+def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = None) -> Log:
+    """Open the store at `url`, creating it if need be, and settle the turns of writers that have died.
+
+    `sqlite:///chat.db` is a file relative to the working folder, `sqlite:////var/chat.db` an absolute one, `memory://`
+    a store that ends with the log. Raises `InvalidInput` for another kind of URL, `StoreVersion`, `StoreForeign`,
+    `StoreBusy` or `StoreUnavailable`.
+    """
+    clock = clock or SystemClock()
+    return Log(open_engine(url, clock), clock=clock, ids=ids)
+
+
+class Log:
+    """All threads of one store. Methods may be called from any thread; writes give a `Receipt`, reads block briefly.
+
+    Every method raises `StoreClosed` after `close`, and `ForkedLog` in a forked child.
+    """
+
+    def __init__(self, engine: Engine, *, clock: Clock | None = None, ids: IdSource | None = None) -> None:
+        self._engine = engine
+        self._clock = clock or SystemClock()
+        self._ids = ids or RandomIds()
+        self._hub = Hub()
+        self._reading = Reading(engine)
+        self.owner = self._ids.owner_id()
+        try:
+            engine.lease(self.owner, LEASE_S)
+            self._writer = Writer(engine, self.owner, self._clock, self._hub)
+            self.recover()
+        except BaseException:
+            engine.close()
+            raise
+
+    @property
+    def epoch(self) -> str:
+        """The random mark of the store, part of every cursor."""
+        return self._engine.epoch
+
+    def close(self) -> None:
+        """Write what waits, settle the turns this log still owns, and give the store back. Idempotent.
+
+        Turns still running end as interrupted (`cancelled`), waiting ones as `not_started`.
+        """
+        try:
+            self._writer.check()
+        except StoreClosed:
+            return
+        try:
+            self._writer.close()
+            self._engine.lease(self.owner, 0)
+        finally:
+            self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        thread: str,
+        content: str | list[Any],
+        *,
+        key: str | None = None,
+        turn: str | None = None,
+        attachments: Sequence[Attachment | Mapping[str, Any]] = (),
+        model: str | None = None,
+        model_provider: str | None = None,
+        workspace: str | None = None,
+        stream_id: str | None = None,
+    ) -> Receipt[Turn]:
+        """Accept a person's message: durable when the receipt is, and no agent may start before.
+
+        `content` is text or a list of Responses input parts. The same `key` in the same thread gives the same turn,
+        with `duplicate` set; with other content the receipt raises `KeyConflict`. It raises `Busy` while another turn of the
+        thread is open, and `StoreUnavailable` when the store failed: the same key tells later what became of it.
+        Invalid input raises at once.
+        """
+        check_content(content)
+        check_value("content", content)
+        files = _attachments(attachments)
+        body = Submitted(
+            content=content,
+            attachments=files,
+            key=None if key is None else check_key(key),
+            digest=content_digest(content, files),
+            stream_id=stream_id,
+            workspace=workspace,
+            model=model,
+            model_provider=model_provider,
+        )
+        turn_id = self._ids.turn_id(self._clock.now_us()) if turn is None else check_turn_id(turn)
+        return self._submit(check_thread_id(thread), turn_id, body)
+
+    def _submit(self, thread: str, turn: str, body: Submitted) -> Receipt[Turn]:
+        data = encode_body(body)
+        job = SubmitJob(thread=thread, turn=turn, body=body, data=data, finish=self._accepted, size_bytes=len(data))
+        return self._writer.put(job)
+
+    def _accepted(self, accepted: Accepted) -> Turn:
+        if accepted.duplicate:
+            open_turn = self._writer.open_turn(accepted.row.thread, accepted.row.turn)
+            accepted = Accepted(accepted.row, True, open_turn)
+        return Turn(self._writer, accepted)
+
+    def retry(self, thread: str, turn: str) -> Receipt[Turn]:
+        """Submit an interrupted turn's message again, as its one child; again, it gives that child as `duplicate`.
+
+        Raises `NotRetryable` for a turn that is not interrupted, `UnknownThread` or `UnknownTurn`.
+        """
+        view = self.turn_view(thread, turn)
+        if view.state != "interrupted":
+            raise NotRetryable(thread=thread, turn=turn, state=view.state)
+        body = next((event.body for event in self.events(thread, turn=turn)), None)
+        if not isinstance(body, Submitted):
+            raise UnknownTurn(thread=thread, turn=turn)
+        again = msgspec.structs.replace(body, key=None, retry_of=turn)
+        return self._submit(thread, self._ids.turn_id(self._clock.now_us()), again)
+
+    def turn(
+        self,
+        thread: str,
+        content: str | list[Any],
+        *,
+        agent: str | None = None,
+        agent_version: str | None = None,
+        **submission: Any,
+    ) -> Working:
+        """Submit, start and, whatever happens, end a turn: `with log.turn(...) as turn`, or `async with`.
+
+        Takes what `submit` takes. Raises `DuplicateTurn` when the submission was in the log before.
+        """
+        return Working(lambda: self.submit(thread, content, **submission), agent, agent_version)
+
+    def append_message(
+        self,
+        thread: str,
+        raw: bytes | Mapping[str, Any],
+        *,
+        format: str = "responses",
+    ) -> Receipt[int]:
+        """Append a raw item that belongs to no turn; gives its seq. Raises `NotJson` or `TooLarge` at once."""
+        data, head = accept_raw(raw)
+        body = ThreadItem(
+            format=check_name("format", format), type=head.type if isinstance(head.type, str) else "", raw=data
+        )
+        return self._writer.put(ThreadItemJob(thread=check_thread_id(thread), body=body, size_bytes=len(data)))
+
+    def request(
+        self,
+        thread: str,
+        turn: str,
+        what: RequestWhat = "interrupt",
+        *,
+        approval: str | None = None,
+        value: Any = None,
+        by: str | None = None,
+    ) -> Receipt[int]:
+        """Ask the owner of an open turn, in whatever process it is, to interrupt it, or decide an approval.
+
+        Raises `AlreadySettled`, `UnknownTurn`, or `AlreadyDecided` for a second decision.
+        """
+        if what not in ("interrupt", "decide") or (what == "decide") is (approval is None):
+            raise InvalidInput(field="what", problem="must be interrupt, or decide with an approval")
+        check_value("value", value)
+        body = Requested(what=what, approval=approval and check_name("approval", approval), value=value, by=by)
+        return self._writer.put(RequestJob(thread=check_thread_id(thread), turn=check_turn_id(turn), body=body))
+
+    def recover(self) -> list[Recovered]:
+        """Settle the turns of dead writers now. It happens by itself at opening and when a lease ends."""
+        return self._writer.call(self._writer.recover).result(CLOSE_WAIT_S)
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def _views(self) -> Reading:
+        self._writer.check()
+        return self._reading
+
+    def threads(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ThreadView]:
+        """Threads, the last changed first. `next` of a page is the `before` of the one after it."""
+        return self._views.threads(limit, before)
+
+    def thread(self, thread: str) -> ThreadView:
+        """One thread's row. Raises `UnknownThread`."""
+        return self._views.thread(thread)
+
+    def turns(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[TurnView]:
+        """The rows of a thread's turns, newest first. Raises `UnknownThread`."""
+        return self._views.turns(thread, limit, before)
+
+    def turn_view(self, thread: str, turn: str) -> TurnView:
+        """One turn's row. Raises `UnknownThread` or `UnknownTurn`."""
+        return self._views.turn(thread, turn)
+
+    def timeline(self, thread: str, turn: str) -> TimelineView:
+        """What happened in one turn, as entries. Raises `UnknownThread` or `UnknownTurn`."""
+        return self._views.timeline(thread, turn)
+
+    def transcript(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> TranscriptPage:
+        """What a person reads: the newest `limit` turns, oldest of them first. Raises `UnknownThread`."""
+        return self._views.transcript(thread, limit, before)
+
+    def history(
+        self, thread: str, profile: Literal["raw", "responses"] = "responses", *, until: str | None = None
+    ) -> History:
+        """What an agent is given of a thread, up to but not including turn `until`. Raises `UnknownThread`."""
+        return self._views.history(thread, profile, until)
+
+    def events(self, thread: str, *, after: int = 0, turn: str | None = None) -> Iterator[Event]:
+        """The events after a seq, in order; of one turn, or all. Raises `UnknownThread`."""
+        return self._views.events(thread, after, turn)
+
+    def drafts(self, thread: str) -> list[Draft]:
+        """The open drafts of a thread, each whole."""
+        return self._views.drafts(thread)
+
+    def follow(self, thread: str, after: int | str = 0) -> AsyncIterator[Event | Draft]:
+        """Events and drafts as they become durable, from a seq or an `epoch.seq` cursor on.
+
+        First the events after it, then each open draft whole, then what comes. A thread that does not exist yet is
+        waited for. Raises `CursorUnprovable`, and `StoreClosed` when the log is closed meanwhile.
+        """
+        self._writer.check()
+        seq = parse_cursor(self._engine, check_thread_id(thread), after)
+        return follow(self._engine, self._hub, thread, seq)
+
+
+def _attachments(given: Sequence[Attachment | Mapping[str, Any]]) -> list[Attachment]:
+    try:
+        return [msgspec.convert(msgspec.to_builtins(file), Attachment) for file in given]
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InvalidInput(field="attachments", problem=str(error)) from None
+
+
+__all__ = ["Log", "StoreError", "open_log"]

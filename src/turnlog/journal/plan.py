@@ -1,0 +1,166 @@
+"""Plans: what a job will write, worked out without changing anything, and what follows when it is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from turnlog.engines.protocol import Chunk, Done, Engine, OwnerId, Record, TurnRow, Write
+from turnlog.events.clock import Clock
+from turnlog.events.codec import encode_body
+from turnlog.events.ids import text_bytes
+from turnlog.events.kinds import VERSION, AssistantStarted, Event, KnownBody
+from turnlog.folds.states import next_state
+from turnlog.journal.drafts import OpenDraft
+from turnlog.journal.receipt import Receipt, Settlement
+from turnlog.journal.state import OpenTurn, ThreadState
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What sealing needs beside a thread's state: whose writes they are, the time, and a look into the store."""
+
+    engine: Engine
+    owner: OwnerId
+    clock: Clock
+
+    def row(
+        self, thread: str, *, turn: str | None = None, key: str | None = None, retry_of: str | None = None
+    ) -> TurnRow | None:
+        """The row of a turn, by its id, its key or the turn it retries."""
+        rows = self.engine.turns(thread=thread, turn=turn, key=key, retry_of=retry_of, limit=1).rows
+        return rows[0] if rows else None
+
+
+class After(Protocol):
+    """What a job does once its plan is durable."""
+
+    def __call__(self, dones: Sequence[Done]) -> Any:
+        """Return the receipt's value. `dones` answers the plan's writes one by one."""
+        ...
+
+
+@dataclass
+class Plan:
+    """The writes of one job, in order and all for one thread, and the events in them."""
+
+    state: ThreadState
+    now: int
+    writes: list[Write] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    flushed: list[tuple[OpenDraft, int, str]] = field(default_factory=list)
+    """(draft, index of its write, text) of each chunk."""
+    settles: list[tuple[OpenDraft, list[Receipt[None]]]] = field(default_factory=list)
+    """Receipts of draft text that this plan makes durable, or replaces."""
+
+    @property
+    def head(self) -> int:
+        """The head after the events planned so far."""
+        return self.events[-1].seq if self.events else self.state.head
+
+    def event(self, body: KnownBody, turn: str | None, data: bytes | None = None) -> Event:
+        """The next event of the thread. `data` is the body encoded, when the caller has done it already."""
+        event = Event(
+            thread=self.state.thread,
+            seq=self.head + 1,
+            turn=turn,
+            at=self.now,
+            kind=body.kind,
+            body=body,
+            data=encode_body(body) if data is None else data,
+        )
+        self.events.append(event)
+        return event
+
+    def write_events(
+        self,
+        since: int,
+        turn: OpenTurn,
+        *,
+        chunks: Sequence[Chunk] = (),
+        closing: Sequence[OpenDraft] = (),
+    ) -> None:
+        """Add one fenced write of the events planned since index `since`, which closes `closing`."""
+        events = self.events[since:]
+        self.writes.append(
+            Write(
+                thread=self.state.thread,
+                base=events[0].seq - 1 if events else None,
+                turn=turn.row.turn,
+                fence=turn.row.fence,
+                events=tuple(record(event) for event in events),
+                turn_row=turn.row_after(self.events) if events else None,
+                thread_row=self.state.row_after(self.events) if events else None,
+                chunks=tuple(chunks),
+                drop=tuple(draft.id for draft in closing if draft.place is not None),
+            )
+        )
+        for draft in closing:
+            self._settles(draft)
+
+    def flush(self, turn: OpenTurn, *, but: Sequence[OpenDraft] = ()) -> None:
+        """Add the writes that make the pending text of all drafts durable, except `but`, which are about to close.
+
+        A write opens at most one draft, so that a draft's place is its own.
+        """
+        known = [draft for draft in turn.book.drafts.values() if draft.pending and draft not in but]
+        opening = [draft for draft in known if draft.place is None]
+        going_on = [draft for draft in known if draft.place is not None]
+        for group in ([going_on] if going_on else []) + [[draft] for draft in opening]:
+            since = len(self.events)
+            self.begin_answer(turn)
+            self.flushed += [(draft, len(self.writes), draft.pending) for draft in group]
+            self.write_events(since, turn, chunks=[_chunk(turn, draft) for draft in group])
+        for draft in turn.book.drafts.values():
+            if draft not in but:  # also one whose only new text is half a character, which waits without a write
+                self._settles(draft)
+
+    def begin_answer(self, turn: OpenTurn) -> None:
+        """Add `assistant_started` if the turn lacks it. It is the first event of any plan that has it."""
+        if not self.events and next_state(turn.view.state, AssistantStarted.kind) is not None:
+            self.event(AssistantStarted(), turn.row.turn)
+
+    def _settles(self, draft: OpenDraft) -> None:
+        if draft.waiting:
+            self.settles.append((draft, list(draft.waiting)))
+
+    def apply(self, dones: Sequence[Done]) -> list[Settlement]:
+        """Take the durable plan into the state, and return what became of waiting drafts."""
+        for draft, index, text in self.flushed:
+            draft.committed += len(text)
+            if draft.place is None:
+                draft.place = (dones[index].head, dones[index].rev)
+        for event in self.events:
+            self.state.apply(event)
+        if dones:
+            self.state.head, self.state.rev = dones[-1].head, dones[-1].rev
+        return self._release(None)
+
+    def fail(self, error: Exception) -> list[Settlement]:
+        """Tell waiting drafts that the plan was not carried out."""
+        return self._release(error)
+
+    def _release(self, error: Exception | None) -> list[Settlement]:
+        settlements: list[Settlement] = []
+        for draft, receipts in self.settles:
+            draft.waiting = [receipt for receipt in draft.waiting if receipt not in receipts]
+            settlements += [(receipt, None, error) for receipt in receipts]
+        return settlements
+
+
+def record(event: Event) -> Record:
+    """An event as an engine keeps it."""
+    return Record(seq=event.seq, turn=event.turn, at=event.at, v=VERSION, kind=event.kind, body=event.data)
+
+
+def _chunk(turn: OpenTurn, draft: OpenDraft) -> Chunk:
+    after, rev = draft.place or (0, 0)
+    return Chunk(
+        turn=turn.row.turn,
+        draft=draft.id,
+        after=after,
+        rev=rev,
+        offset=draft.committed,
+        text=text_bytes(draft.pending),
+    )

@@ -1,0 +1,201 @@
+"""Reading views from an engine: pages of records in, folds out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from turnlog.engines.protocol import Engine, Phase, ThreadRow, TurnRow
+from turnlog.errors import InvalidInput, UnknownThread, UnknownTurn
+from turnlog.events.ids import check_thread_id, check_turn_id
+from turnlog.events.kinds import Draft, Event
+from turnlog.folds.entries import TimelineView
+from turnlog.folds.history import History, history
+from turnlog.folds.notices import Notice
+from turnlog.folds.thread import decode_thread_fold
+from turnlog.folds.timeline import Timeline
+from turnlog.folds.transcript import Message, Transcript
+from turnlog.folds.turn import TurnView, decode_view
+from turnlog.journal.follow import joined
+from turnlog.journal.state import decode_record
+from turnlog.limits import PAGE_ROWS_MAX, READ_BYTES_MAX, READ_EVENTS_MAX
+
+T = TypeVar("T")
+
+
+class ThreadView(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread in a list. `head` is its last seq, `latest` its newest turn; times in µs."""
+
+    thread: str
+    title: str
+    epoch: str
+    head: int
+    created_at: int
+    updated_at: int
+    latest: str | None
+
+
+class ViewPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A part of a list. `next` is the `before` of the part after it, None at the end."""
+
+    rows: tuple[T, ...]
+    next: bytes | None
+
+
+class TranscriptPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The transcript of some turns. `next` is the `before` of the older ones, `at` the cursor to follow it from."""
+
+    messages: tuple[Message, ...]
+    notices: tuple[Notice, ...]
+    turns: tuple[TurnView, ...]
+    next: bytes | None
+    at: str
+
+
+class Reading:
+    """See the methods of `Log` of the same names."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def threads(self, limit: int, before: bytes | None) -> ViewPage[ThreadView]:
+        """Rows of threads."""
+        page = self._engine.threads(before=before, limit=_limit(limit))
+        return ViewPage(rows=tuple(self._thread_view(row) for row in page.rows), next=page.next)
+
+    def thread(self, thread: str) -> ThreadView:
+        """One row."""
+        return self._thread_view(self._row(thread))
+
+    def _row(self, thread: str) -> ThreadRow:
+        rows = self._engine.threads(thread=check_thread_id(thread), limit=1).rows
+        if not rows:
+            raise UnknownThread(thread=thread)
+        return rows[0]
+
+    def _thread_view(self, row: ThreadRow) -> ThreadView:
+        fold = decode_thread_fold(row.fold)
+        return ThreadView(
+            thread=row.thread,
+            title=fold.title,
+            epoch=self._engine.epoch,
+            head=row.head,
+            created_at=fold.created_at,
+            updated_at=row.updated_at,
+            latest=fold.latest,
+        )
+
+    def turns(self, thread: str, limit: int, before: bytes | None) -> ViewPage[TurnView]:
+        """Rows of turns."""
+        self._row(thread)
+        page = self._engine.turns(thread=thread, before=before, limit=_limit(limit))
+        return ViewPage(rows=tuple(decode_view(row.fold) for row in page.rows), next=page.next)
+
+    def turn(self, thread: str, turn: str) -> TurnView:
+        """One row."""
+        return decode_view(self._turn_row(thread, turn).fold)
+
+    def _turn_row(self, thread: str, turn: str) -> TurnRow:
+        rows = self._engine.turns(thread=check_thread_id(thread), turn=check_turn_id(turn), limit=1).rows
+        if not rows:
+            self._row(thread)
+            raise UnknownTurn(thread=thread, turn=turn)
+        return rows[0]
+
+    def timeline(self, thread: str, turn: str) -> TimelineView:
+        """One turn's entries, with its late events and, while it is open, its drafts."""
+        row = self._turn_row(thread, turn)
+        fold, after = Timeline(turn), row.seq_first - 1
+        for event in self._events(thread, after, turn):
+            fold.event(event)
+            after = event.seq
+        for seq in decode_view(row.fold).late:
+            for event in self._events(thread, seq - 1, None, before=seq + 1):
+                fold.event(event)
+        if row.phase is not Phase.SETTLED:
+            self._rest_of_turn(fold, thread, turn, after)
+        return fold.view()
+
+    def _rest_of_turn(self, fold: Timeline, thread: str, turn: str, after: int) -> None:
+        """What came while the pages were read, and the drafts of that very moment."""
+        while True:
+            tail = self._engine.tail(thread, after=after, rev=0, limit=READ_EVENTS_MAX)
+            for record in tail.events:
+                after = record.seq
+                if record.turn == turn:
+                    fold.event(decode_record(thread, record))
+            if after >= tail.head:
+                break
+        for draft in joined(tail):
+            if draft.turn == turn:
+                fold.draft(draft)
+
+    def transcript(self, thread: str, limit: int, before: bytes | None) -> TranscriptPage:
+        """Messages and notices of the newest turns before a place."""
+        head = self._row(thread).head
+        end, place = _transcript_cursor(before)
+        page = self._engine.turns(thread=thread, before=place, limit=_limit(limit))
+        first = 1 if page.next is None else min(row.seq_first for row in page.rows)
+        fold = Transcript()
+        for event in self._events(thread, first - 1, None, before=end):
+            fold.event(event)
+            head = max(head, event.seq)
+        if any(row.phase is not Phase.SETTLED for row in page.rows):
+            for draft in self.drafts(thread):
+                fold.draft(draft)
+        view = fold.view()
+        return TranscriptPage(
+            messages=view.messages,
+            notices=view.notices,
+            turns=tuple(decode_view(row.fold) for row in page.rows),
+            next=None if page.next is None else b"%d:%s" % (first, page.next),
+            at=f"{self._engine.epoch}.{head}",
+        )
+
+    def history(self, thread: str, profile: Literal["raw", "responses"], until: str | None) -> History:
+        """Raw items of all turns before one."""
+        self._row(thread)
+        return history(self._events(thread, 0, None), profile, until)
+
+    def events(self, thread: str, after: int, turn: str | None) -> Iterator[Event]:
+        """Events in order, page by page."""
+        self._row(thread)
+        return self._events(thread, after, turn)
+
+    def _events(self, thread: str, after: int, turn: str | None, before: int | None = None) -> Iterator[Event]:
+        while True:
+            page = self._engine.read(
+                thread, after=after, before=before, turn=turn, limit=READ_EVENTS_MAX, bytes_max=READ_BYTES_MAX
+            )
+            for record in page.rows:
+                after = record.seq
+                yield decode_record(thread, record)
+            if page.next is None:
+                return
+
+    def drafts(self, thread: str) -> list[Draft]:
+        """Open drafts, each whole."""
+        head = self._row(thread).head
+        while True:
+            tail = self._engine.tail(thread, after=head, rev=0, limit=READ_EVENTS_MAX)
+            if not tail.events or tail.events[-1].seq == tail.head:
+                return joined(tail)
+            head = tail.events[-1].seq
+
+
+def _transcript_cursor(before: bytes | None) -> tuple[int | None, bytes | None]:
+    """(seq before which the page's events lie, place of its rows): pages meet, so nothing between turns is lost."""
+    if before is None:
+        return None, None
+    seq, _, place = before.partition(b":")
+    if not seq.isdigit():
+        raise InvalidInput(field="before", problem="must be the `next` of a transcript")
+    return int(seq), place
+
+
+def _limit(limit: int) -> int:
+    if not 0 < limit <= PAGE_ROWS_MAX:
+        raise InvalidInput(field="limit", problem=f"must be between 1 and {PAGE_ROWS_MAX}")
+    return limit

@@ -1,0 +1,94 @@
+"""Settling the turns of dead writers: once, honestly, without running anything again.
+
+Two writes a turn. The first claims it, so that its old writer is fenced off whatever it still does; then everything is
+read again; the second closes the drafts and interrupts the turn. Who dies between them is a dead owner too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from turnlog.engines.protocol import Claim, Done, Engine, OwnerId, TurnRow, Write
+from turnlog.events.clock import Clock
+from turnlog.events.kinds import Reason
+from turnlog.journal.plan import Plan
+from turnlog.journal.settle import plan_interrupted
+from turnlog.journal.state import load
+from turnlog.limits import DEAD_OWNERS_MAX, RECOVER_TURNS_MAX, RESEAL_TRIES_MAX
+
+Pair = tuple[str, str]
+"""(thread, turn)."""
+
+
+class Recovered(NamedTuple):
+    """A turn that recovery settled. Whether its `unknown_calls`, begun by the dead writer, had an effect is open."""
+
+    thread: str
+    turn: str
+    reason: Reason
+    unknown_calls: tuple[str, ...]
+
+
+def recover(engine: Engine, owner: OwnerId, clock: Clock, mine: Collection[Pair]) -> list[Recovered]:
+    """Settle every open turn whose owner is dead, and what an earlier recovery by `owner` claimed but did not settle.
+
+    `mine` are the turns that `owner` is working on. Returns what this call settled; a second call finds nothing.
+    """
+    found: list[Recovered] = []
+    while rows := _dead_turns(engine, owner, mine):
+        settled = _settle(engine, owner, clock, _claim(engine, owner, rows))
+        found += settled
+        if not settled:  # others were quicker, or the owners are alive after all
+            break
+    return found
+
+
+def _dead_turns(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> list[TurnRow]:
+    """Open turns of dead owners, a bounded number; owners that have none left are forgotten."""
+    rows: list[TurnRow] = []
+    for dead in engine.dead_owners(limit=DEAD_OWNERS_MAX):
+        if dead == owner or len(rows) >= RECOVER_TURNS_MAX:
+            continue
+        found = engine.turns(owner=dead, open_only=True, limit=RECOVER_TURNS_MAX).rows
+        if not found:
+            engine.lease(dead, 0)
+        rows += found
+    claimed = engine.turns(owner=owner, open_only=True, limit=RECOVER_TURNS_MAX).rows
+    rows += [row for row in claimed if (row.thread, row.turn) not in mine]
+    return rows[:RECOVER_TURNS_MAX]
+
+
+def _claim(engine: Engine, owner: OwnerId, rows: Sequence[TurnRow]) -> list[Pair]:
+    """Fence the old writers off. Whoever turns out to be alive, or was settled meanwhile, is left alone."""
+    claims = [Write(thread=row.thread, turn=row.turn, claim=Claim(owner=owner, expected=row.owner)) for row in rows]
+    outcomes = engine.commit(claims)
+    return [(row.thread, row.turn) for row, outcome in zip(rows, outcomes, strict=True) if isinstance(outcome, Done)]
+
+
+def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Pair]) -> list[Recovered]:
+    """Read each claimed turn and end it. Where somebody appended meanwhile (a request), read again."""
+    waiting, settled = list(claimed), list[Recovered]()
+    for _ in range(RESEAL_TRIES_MAX):
+        if not waiting:
+            break
+        plans = [plan for pair in waiting if (plan := _plan(engine, owner, clock, pair)) is not None]
+        outcomes = engine.commit([write for plan, _ in plans for write in plan.writes])
+        done = [recovered for (_, recovered), outcome in zip(plans, outcomes, strict=True) if isinstance(outcome, Done)]
+        settled += done
+        again = {(recovered.thread, recovered.turn) for _, recovered in plans} - {(r.thread, r.turn) for r in done}
+        waiting = [pair for pair in waiting if pair in again]
+    return settled
+
+
+def _plan(engine: Engine, owner: OwnerId, clock: Clock, pair: Pair) -> tuple[Plan, Recovered] | None:
+    """The settling write of a claimed turn, from what the store has now; None when it is settled already."""
+    thread, turn_id = pair
+    state = load(engine, thread, owner)
+    turn = state.open.get(turn_id)
+    if turn is None or turn.row.owner != owner:
+        return None
+    reason: Reason = "not_started" if turn.view.state == "submitted" else "process_died"
+    plan = Plan(state, clock.now_us())
+    plan_interrupted(plan, turn, reason=reason, detail=None)
+    return plan, Recovered(thread, turn_id, reason, tuple(turn.calls))

@@ -1,0 +1,227 @@
+"""A turn in the hands of who submitted it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from turnlog.errors import DuplicateTurn, InvalidInput, StoreClosed, TooLarge
+from turnlog.events.codec import accept_raw, check_value, encode_json
+from turnlog.events.ids import check_name
+from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
+from turnlog.folds.states import TERMINAL
+from turnlog.folds.turn import decode_view
+from turnlog.journal.jobs import Accepted
+from turnlog.journal.receipt import Receipt, settled
+from turnlog.journal.turn_jobs import (
+    CompleteJob,
+    DraftPart,
+    DropAttemptJob,
+    InterruptJob,
+    ItemJob,
+    StartJob,
+    StepJob,
+)
+from turnlog.journal.writer import Writer
+from turnlog.limits import DETAIL_BYTES_MAX, NAME_BYTES_MAX
+
+
+class Turn:
+    """One submission. Its owner starts it, writes to it and ends it; every write gives a `Receipt`.
+
+    A turn with `duplicate` was in the log before: its work is somebody else's, or done.
+    """
+
+    def __init__(self, writer: Writer, accepted: Accepted) -> None:
+        row = accepted.row
+        self.thread = row.thread
+        self.id = row.turn
+        self.duplicate = accepted.duplicate
+        self._fence = row.fence
+        self._writer = writer
+        self._open = accepted.turn
+        self._state: str = decode_view(row.fold).state
+
+    def __repr__(self) -> str:
+        return f"<Turn {self.id!r} of {self.thread!r}: {self.state}>"
+
+    @property
+    def state(self) -> str:
+        """The turn's state as this log knows it: of a duplicate, what it was when it was submitted again."""
+        return self._state if self._open is None else self._open.view.state
+
+    @property
+    def settled(self) -> bool:
+        """Whether the turn has ended, or another process has taken it over."""
+        return self.state in TERMINAL or (self._open is not None and self._open.lost)
+
+    def refuse_duplicate(self) -> None:
+        """Raise `DuplicateTurn` when the submission was already in the log, so that its work is not done twice."""
+        if self.duplicate:
+            raise DuplicateTurn(thread=self.thread, turn=self.id, state=self.state)
+
+    def start(self, agent: str | None = None, agent_version: str | None = None) -> Receipt[int]:
+        """The work begins: once the receipt is durable, and not before, an agent may run. Gives the event's seq.
+
+        Raises `IllegalTransition` when it has begun before.
+        """
+        for field, name in (("agent", agent), ("agent_version", agent_version)):
+            if name is not None:
+                check_name(field, name)
+        return self._writer.put(StartJob(**self._names, agent=agent, agent_version=agent_version))
+
+    def draft(self, text: str, target: str | None = None, kind: DraftKind = "text", part: int = 0) -> Receipt[None]:
+        """More text of something being written. Cheap, and need not be awaited; awaited, it returns when durable.
+
+        `target` is the agent's own item, call or step id, if it has one; `part` tells texts of one target apart. Raises
+        `Overloaded` when the disk is too slow, and has then taken nothing. Text over `DRAFT_BYTES_MAX` makes the
+        turn's further writes raise `TooLarge`, until it is interrupted.
+        """
+        _check_draft(text, target, kind, part)
+        if not text:
+            return settled(None)
+        if self._open is not None and self._open.failed is not None:
+            raise self._open.failed
+        receipt: Receipt[None] = Receipt()
+        self._writer.put_draft(self.thread, self.id, self._fence, DraftPart(text, target, kind, part, receipt))
+        return receipt
+
+    def item(self, raw: bytes | Mapping[str, Any], format: str = "responses") -> Receipt[int]:
+        """A raw model item, kept byte for byte; it replaces the drafts it is the final form of. Gives its seq.
+
+        Raises `NotJson` or `TooLarge` at once.
+        """
+        data, head = accept_raw(raw)
+        check_name("format", format)
+        kind = head.type if isinstance(head.type, str) else ""
+        body = Item(format=format, type=kind, id=_name(head.id), call_id=_name(head.call_id), raw=data)
+        return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(data)))
+
+    def step(
+        self,
+        id: str,
+        *,
+        kind: StepKind | None = None,
+        parent: str | None = None,
+        call_id: str | None = None,
+        agent: str | None = None,
+        worker_thread: str | None = None,
+        round: int | None = None,
+        name: str | None = None,
+        title: str | None = None,
+        status: StepStatus | None = None,
+        detail: str | None = None,
+        text: str | None = None,
+        args: Any = None,
+        output: str | None = None,
+        failure: Failure | None = None,
+        usage: dict[str, Any] | None = None,
+        started_at: int | None = None,
+        ended_at: int | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> Receipt[int]:
+        """Upsert one timeline entry that items alone cannot tell. Gives the event's seq.
+
+        Absent fields keep their value, an empty one never erases. Times are wall time in µs. Raises `InvalidInput`.
+        """
+        return self.put_step(
+            Step(
+                id=id,
+                parent=parent,
+                step=kind,
+                call_id=call_id,
+                agent=agent,
+                worker_thread=worker_thread,
+                round=round,
+                name=name,
+                title=title,
+                status=status,
+                detail=detail,
+                text=text,
+                args=args,
+                output=output,
+                failure=failure,
+                usage=usage,
+                started_at=started_at,
+                ended_at=ended_at,
+                extra=extra,
+            )
+        )
+
+    def put_step(self, step: Step) -> Receipt[int]:
+        """The same, given as a `Step`. Its `closes` is the journal's to say."""
+        for field in ("id", "parent", "call_id", "agent", "worker_thread", "name"):
+            value = getattr(step, field)
+            if value is not None:
+                check_name(field, value)
+        for field in ("args", "usage", "extra"):
+            check_value(field, getattr(step, field))
+        try:
+            step = msgspec.convert(msgspec.to_builtins(step), Step)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(field="step", problem=str(error)) from None
+        return self._writer.put(StepJob(**self._names, body=step))
+
+    def drop_attempt(self, reason: str | None = None) -> Receipt[int]:
+        """The agent begins again: what this attempt has shown stays in the trace, and nowhere else."""
+        return self._writer.put(
+            DropAttemptJob(**self._names, body=AttemptDropped(attempt=0, reason=_detail("reason", reason)))
+        )
+
+    def complete(self, usage: dict[str, Any] | None = None, finish_reason: str | None = None) -> Receipt[int]:
+        """The turn ends well. Draft text that no item closed becomes the answer, marked as such."""
+        check_value("usage", usage)
+        if usage is not None and len(encode_json(usage)) > DETAIL_BYTES_MAX:
+            raise TooLarge(field="usage", limit="DETAIL_BYTES_MAX", limit_value=DETAIL_BYTES_MAX)
+        finish_reason = _detail("finish_reason", finish_reason)
+        return self._writer.put(CompleteJob(**self._names, usage=usage, finish_reason=finish_reason))
+
+    def interrupt(self, reason: Reason, detail: str | None = None) -> Receipt[int]:
+        """The turn ends otherwise: its open drafts are closed and it is settled, in one write."""
+        if reason not in get_args(Reason):
+            raise InvalidInput(field="reason", problem=f"must be one of {', '.join(get_args(Reason))}")
+        return self._writer.put(InterruptJob(**self._names, reason=reason, detail=_detail("detail", detail)))
+
+    async def requests(self) -> AsyncIterator[Requested]:
+        """What others asked of the owner of this turn, as it is written, by any process. Ends when the turn does."""
+        given = 0
+        with self._writer.hub.subscribe(self.thread) as follower:
+            while self._open is not None:
+                follower.listen()
+                while given < len(self._open.requested):
+                    given += 1
+                    yield self._open.requested[given - 1]
+                if self.settled:
+                    return
+                try:
+                    await follower.wait()
+                except StoreClosed:
+                    return
+
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {"thread": self.thread, "turn": self.id, "fence": self._fence}
+
+
+def _check_draft(text: str, target: str | None, kind: DraftKind, part: int) -> None:
+    if not isinstance(text, str):
+        raise InvalidInput(field="text", problem=f"must be text, not {type(text).__name__}")
+    if kind not in get_args(DraftKind):
+        raise InvalidInput(field="kind", problem=f"must be one of {', '.join(get_args(DraftKind))}")
+    if part < 0:
+        raise InvalidInput(field="part", problem="must be 0 or more")
+    if target is not None and check_name("target", target).startswith("~"):
+        raise InvalidInput(field="target", problem="must not begin with ~, which marks drafts without a target")
+
+
+def _name(value: Any) -> str | None:
+    """An id found in a raw item, for those who do not parse it; one that is no id is not taken out of it."""
+    return value if isinstance(value, str) and value and len(encode_json(value)) - 2 <= NAME_BYTES_MAX else None
+
+
+def _detail(field: str, text: str | None) -> str | None:
+    if text is not None and (given := len(encode_json(text)) - 2) > DETAIL_BYTES_MAX:
+        raise TooLarge(field=field, limit="DETAIL_BYTES_MAX", limit_value=DETAIL_BYTES_MAX, given=given)
+    return text

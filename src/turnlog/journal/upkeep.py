@@ -1,0 +1,152 @@
+"""What the writer looks after between commits: its lease, dead writers, other processes, and turns it owes an end."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from turnlog.errors import StoreError
+from turnlog.journal.follow import Hub
+from turnlog.journal.jobs import Job
+from turnlog.journal.plan import Desk
+from turnlog.journal.receipt import Receipt, settle
+from turnlog.journal.recovery import Pair, Recovered, recover
+from turnlog.journal.state import ThreadState, catch_up
+from turnlog.journal.turn_jobs import CompleteJob, InterruptJob
+from turnlog.limits import LEASE_RENEW_S, LEASE_S, STORE_PROBE_S, WRITER_POLL_S
+
+NEVER = float("inf")
+
+
+class Upkeep:
+    """Runs in the writer's thread. Times are seconds of the boot-time clock."""
+
+    def __init__(self, desk: Desk, hub: Hub, states: MutableMapping[str, ThreadState]) -> None:
+        self._desk = desk
+        self._hub = hub
+        self._states = states
+        self._mine: dict[str, set[str]] = {}
+        self._owed: dict[Pair, CompleteJob | InterruptJob] = {}
+        self._owed_at = NEVER
+        self._renew_at = 0.0
+        self._recover_at = 0.0
+        self._poll_at = 0.0
+        self._position = b""
+
+    # --- own turns ---------------------------------------------------------------------------------------------
+
+    def follow(self, state: ThreadState) -> None:
+        """Note which turns of a thread are open and own."""
+        own = {turn_id for turn_id, turn in state.open.items() if turn.row.owner == self._desk.owner}
+        if own:
+            self._mine[state.thread] = own
+        else:
+            self._mine.pop(state.thread, None)
+
+    def mine(self) -> list[Pair]:
+        """All own open turns."""
+        return [(thread, turn) for thread, turns in self._mine.items() for turn in turns]
+
+    def owns_in(self, thread: str) -> bool:
+        """Whether a turn of the thread is open and own."""
+        return thread in self._mine
+
+    def ensure_lease(self) -> None:
+        """Before a commit: whoever reads it must find its writer alive."""
+        now = self._desk.clock.boot_s()
+        if now >= self._renew_at:
+            self._desk.engine.lease(self._desk.owner, LEASE_S)
+            self._renew_at = now + LEASE_RENEW_S
+
+    # --- turns that could not be settled -----------------------------------------------------------------------
+
+    def owe(self, job: CompleteJob | InterruptJob) -> None:
+        """The store refused to end a turn: it is tried again until it works, for nobody else will while we live."""
+        self._owed[job.thread, job.turn] = job
+        self._owed_at = self._desk.clock.boot_s() + STORE_PROBE_S
+
+    def owed(self, now: float) -> list[Job]:
+        """Ends to try again now."""
+        if now < self._owed_at:
+            return []
+        jobs: list[Job] = []
+        for job in self._owed.values():
+            job.receipt = Receipt()
+            jobs.append(job)
+        self._owed.clear()
+        self._owed_at = NEVER
+        return jobs
+
+    # --- between commits ---------------------------------------------------------------------------------------
+
+    def due_s(self, now: float) -> float:
+        """Seconds until `run` or `owed` has something to do."""
+        due = min(self._owed_at, self._recover_at)
+        if self._mine:
+            due = min(due, self._renew_at)
+        if self._polls:
+            due = min(due, self._poll_at)
+        return due - now
+
+    @property
+    def _polls(self) -> bool:
+        return self._desk.engine.caps.shared and (bool(self._mine) or self._hub.watched)
+
+    def run(self) -> None:
+        """Do what is due. What the store refuses now is tried again soon; the next commit meets the same refusal."""
+        now = self._desk.clock.boot_s()
+        try:
+            if self._mine:
+                self.ensure_lease()
+            if self._polls and now >= self._poll_at:
+                self._poll_at = now + WRITER_POLL_S
+                self._look_at_others()
+            elif not self._polls:
+                self._position = b""
+            if now >= self._recover_at:
+                self.recover()
+        except StoreError:
+            self._renew_at = max(self._renew_at, now + STORE_PROBE_S)
+            self._recover_at = max(self._recover_at, now + STORE_PROBE_S)
+
+    def rest(self) -> None:
+        """Let the engine do its housekeeping. When it cannot, everything is still where it is safe."""
+        try:
+            self._desk.engine.rest()
+        except StoreError:
+            self._recover_at = min(self._recover_at, self._desk.clock.boot_s() + STORE_PROBE_S)
+
+    def recover(self) -> list[Recovered]:
+        """Settle the turns of dead writers, and note when to look again."""
+        engine, clock = self._desk.engine, self._desk.clock
+        found = recover(engine, self._desk.owner, clock, self.mine())
+        for recovered in found:
+            self._states.pop(recovered.thread, None)
+        settle([], self._hub.wakes({recovered.thread for recovered in found}))
+        lease_end = engine.lease_end()
+        self._recover_at = clock.boot_s() + min(LEASE_S, LEASE_S if lease_end is None else lease_end)
+        return found
+
+    def may_be_dead(self, job: Job) -> bool:
+        """A submission met an open turn of another writer: when that one was dead, it may be tried once more."""
+        state = self._states.get(job.thread)
+        if job.tries or state is None or all(turn.row.owner == self._desk.owner for turn in state.open.values()):
+            return False
+        job.tries += 1
+        return any(recovered.thread == job.thread for recovered in self.recover())
+
+    def _look_at_others(self) -> None:
+        """Notice what other processes wrote: wake followers, and take requests to own turns in."""
+        resumed = not self._position
+        changed, self._position = self._desk.engine.changes(self._position, 0)
+        if resumed:  # what was written while nobody looked is in no list of changes
+            changed = [*{*self._mine, *self._hub.threads()}]
+        for thread in changed:
+            state = self._states.get(thread)
+            if state is not None and thread in self._mine and self._moved(state):
+                catch_up(self._desk.engine, state, self._desk.owner)
+                self.follow(state)
+        settle([], self._hub.wakes(changed))
+
+    def _moved(self, state: ThreadState) -> bool:
+        rows = self._desk.engine.threads(thread=state.thread, limit=1).rows
+        return any((row.head, row.rev) != (state.head, state.rev) for row in rows)

@@ -1,0 +1,308 @@
+"""The one writer: a thread that drains a bounded queue and commits together what waits together.
+
+Each thread of the log has a lane, and a batch takes at most one job of each, so that a job is always worked out against
+what is durable. A lone job waits for nobody; under load one sync serves every lane that has something to write.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from turnlog.engines.protocol import Done, Engine, Moved, Outcome, OwnerId
+from turnlog.errors import (
+    Busy,
+    ForkedLog,
+    Overloaded,
+    StoreBusy,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
+from turnlog.events.clock import Clock
+from turnlog.journal.follow import Hub
+from turnlog.journal.jobs import Job
+from turnlog.journal.pending import PendingDrafts
+from turnlog.journal.plan import Desk, Plan
+from turnlog.journal.receipt import Receipt, Settlement, settle
+from turnlog.journal.recovery import Recovered
+from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load
+from turnlog.journal.turn_jobs import CompleteJob, DraftPart, FlushJob, InterruptJob, TurnJob
+from turnlog.journal.upkeep import Upkeep
+from turnlog.limits import (
+    BATCH_JOBS_MAX,
+    CLOSE_WAIT_S,
+    QUEUE_BYTES_MAX,
+    QUEUE_JOBS_MAX,
+    RESEAL_TRIES_MAX,
+    THREADS_CACHED_MAX,
+)
+
+T = TypeVar("T")
+
+
+class Writer:
+    """See the module. Public methods may be called from any thread; those with an underscore run in the writer's."""
+
+    def __init__(self, engine: Engine, owner: OwnerId, clock: Clock, hub: Hub) -> None:
+        self.engine = engine
+        self.owner = owner
+        self.hub = hub
+        self._desk = Desk(engine, owner, clock)
+        self._clock = clock
+        self._pid = os.getpid()
+        self._wake = threading.Condition()
+        self._lanes: dict[str, deque[Job]] = {}
+        self._ready: deque[str] = deque()
+        self._tasks: deque[tuple[Callable[[], Any], Receipt[Any]]] = deque()
+        self._pending = PendingDrafts()
+        self._queued_jobs = 0
+        self._queued_bytes = 0
+        self._closing = False
+        self._states: OrderedDict[str, ThreadState] = OrderedDict()
+        self._upkeep = Upkeep(self._desk, hub, self._states)
+        hub.on_watch = self._nudge
+        self._thread = threading.Thread(target=self._run, name="turnlog-writer", daemon=True)
+        self._thread.start()
+
+    # --- from any thread ---------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise `ForkedLog` or `StoreClosed` when nothing can be written or read any more."""
+        if os.getpid() != self._pid:
+            raise ForkedLog
+        if self._closing:
+            raise StoreClosed
+
+    def put(self, job: Job) -> Receipt[Any]:
+        """Queue a job. Raises `Overloaded` when too much waits already; a job that settles a turn is always taken."""
+        self.check()
+        with self._wake:
+            if not isinstance(job, CompleteJob | InterruptJob):
+                self._check_room(job)
+            if isinstance(job, TurnJob):
+                job.parts = self._pending.take(job.thread, job.turn, job.fence)
+            self._enqueue(job)
+            self._wake.notify()
+        return job.receipt
+
+    def _check_room(self, job: Job) -> None:
+        if self._queued_jobs >= QUEUE_JOBS_MAX:
+            raise Overloaded(thread=job.thread, limit="QUEUE_JOBS_MAX", limit_value=QUEUE_JOBS_MAX)
+        if self._queued_bytes + job.size_bytes > QUEUE_BYTES_MAX:
+            raise Overloaded(thread=job.thread, limit="QUEUE_BYTES_MAX", limit_value=QUEUE_BYTES_MAX)
+
+    def _enqueue(self, job: Job, *, first: bool = False) -> None:
+        """Put a job into its thread's lane. The caller holds the condition."""
+        lane = self._lanes.get(job.thread)
+        if lane is None:
+            lane = self._lanes[job.thread] = deque()
+            self._ready.append(job.thread)
+        (lane.appendleft if first else lane.append)(job)
+        self._queued_jobs += 1
+        self._queued_bytes += job.size_bytes
+
+    def put_draft(self, thread: str, turn: str, fence: int, part: DraftPart) -> None:
+        """Take draft text, to be written within `DRAFT_DELAY_S` or with the turn's next job. May raise `Overloaded`."""
+        self.check()
+        with self._wake:
+            if self._pending.add(thread, turn, fence, part, self._clock.boot_s()):
+                self._wake.notify()
+
+    def call(self, task: Callable[[], T]) -> Receipt[T]:
+        """Run `task` in the writer's thread, between two batches."""
+        self.check()
+        receipt: Receipt[T] = Receipt()
+        with self._wake:
+            self._tasks.append((task, receipt))
+            self._wake.notify()
+        return receipt
+
+    def _nudge(self) -> None:
+        with self._wake:
+            self._wake.notify()
+
+    def recover(self) -> list[Recovered]:
+        """Settle the turns of dead writers now. Runs in the writer's thread: use `call`."""
+        return self._upkeep.recover()
+
+    def close(self) -> None:
+        """Write what waits, settle the turns this log still owns, and stop. Idempotent."""
+        if os.getpid() != self._pid or self._closing:
+            return
+        self.call(self._settle_own).result(CLOSE_WAIT_S)
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join(CLOSE_WAIT_S)
+        settle([], self.hub.close())
+
+    # --- in the writer's thread --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                jobs, tasks = self._take()
+                if not jobs and not tasks and self._closing:
+                    return
+            for task, receipt in tasks:
+                settle([_outcome_of(task, receipt)])
+            if jobs:
+                self._batch(jobs)
+            self._upkeep.run()
+            if not self._ready:
+                self._upkeep.rest()
+
+    def _take(self) -> tuple[list[Job], list[tuple[Callable[[], Any], Receipt[Any]]]]:
+        """Wait for work or for the next thing to look after. The caller holds the condition."""
+        while True:
+            now = self._clock.boot_s()
+            for job in (*self._pending.due(now, all_of_them=self._closing), *self._upkeep.owed(now)):
+                self._enqueue(job)
+            if self._ready or self._tasks or self._closing:
+                break
+            wait = min(self._upkeep.due_s(now), self._pending.due_s(now))
+            if wait <= 0:
+                return [], []
+            self._wake.wait(None if wait == float("inf") else wait)
+        tasks = list(self._tasks)
+        self._tasks.clear()
+        return self._take_jobs(), tasks
+
+    def _take_jobs(self) -> list[Job]:
+        jobs = []
+        for _ in range(min(len(self._ready), BATCH_JOBS_MAX)):
+            job = self._lanes[self._ready.popleft()].popleft()
+            self._queued_jobs -= 1
+            self._queued_bytes -= job.size_bytes
+            jobs.append(job)
+        return jobs
+
+    def _batch(self, jobs: Sequence[Job]) -> None:
+        settlements: list[Settlement] = []
+        again: list[Job] = []
+        sealed: list[tuple[Job, Plan]] = []
+        for job in jobs:
+            try:
+                sealed.append((job, job.seal(self._state(job.thread), self._desk)))
+            except Busy as busy:
+                if self._upkeep.may_be_dead(job):
+                    again.append(job)
+                else:
+                    settlements.append((job.receipt, None, busy))
+            except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
+                settlements.append((job.receipt, None, error))
+        changed = self._commit(sealed, settlements, again)
+        self._release(jobs, again)
+        settle(settlements, self.hub.wakes(changed))
+
+    def _commit(self, sealed: list[tuple[Job, Plan]], settlements: list[Settlement], again: list[Job]) -> list[str]:
+        """Commit the plans and answer them. Returns the threads that changed."""
+        changed: list[str] = []
+        try:
+            self._upkeep.ensure_lease()
+            writes = [write for _, plan in sealed for write in plan.writes]
+            outcomes = iter(self.engine.commit(writes) if writes else ())
+        except Exception as error:
+            for job, plan in sealed:
+                settlements += self._in_doubt(job, plan, error)
+            return changed
+        for job, plan in sealed:
+            answers = [next(outcomes) for _ in plan.writes]
+            if all(isinstance(answer, Done) for answer in answers):
+                dones = [answer for answer in answers if isinstance(answer, Done)]
+                settlements += plan.apply(dones)
+                settlements.append((job.receipt, job.value(plan, dones), None))
+                changed.append(job.thread)
+                self._upkeep.follow(plan.state)
+            elif not self._refused(job, plan, answers, settlements):
+                again.append(job)
+        return changed
+
+    def _refused(self, job: Job, plan: Plan, answers: list[Outcome], settlements: list[Settlement]) -> bool:
+        """Answer a refused job; False when it is to be worked out again because somebody else appended first."""
+        plan.state.stale = True
+        refusal = next(answer for answer in answers if not isinstance(answer, Done))
+        if isinstance(refusal, Moved) and job.tries < RESEAL_TRIES_MAX:
+            job.tries += 1
+            return False
+        value = StoreBusy(detail=f"{RESEAL_TRIES_MAX} times") if isinstance(refusal, Moved) else job.refusal(refusal)
+        if isinstance(value, Exception):
+            settlements += plan.fail(value)
+            settlements.append((job.receipt, None, value))
+        else:
+            settlements.append((job.receipt, value, None))
+        return True
+
+    def _in_doubt(self, job: Job, plan: Plan, error: Exception) -> list[Settlement]:
+        """The commit raised: what became of it is read from the store before the thread's next write."""
+        plan.state.stale = True
+        if isinstance(error, StoreUnavailable):
+            error = StoreUnavailable(detail=error.detail, **job.facts())
+        if isinstance(job, CompleteJob | InterruptJob) and isinstance(error, StoreError):
+            self._upkeep.owe(job)
+        return [*plan.fail(error), (job.receipt, None, error)]
+
+    def _release(self, jobs: Sequence[Job], again: Sequence[Job]) -> None:
+        """Let the lanes of a batch go on, with the jobs to be done again in front."""
+        with self._wake:
+            for job in jobs:
+                if isinstance(job, FlushJob) and job not in again:
+                    self._pending.flushed(job)
+                if self._lanes[job.thread]:
+                    self._ready.append(job.thread)
+                else:
+                    del self._lanes[job.thread]
+            for job in again:
+                self._enqueue(job, first=True)
+
+    def _state(self, thread: str) -> ThreadState:
+        """The thread's state, fresh enough to work a job out; a wrong guess is found by the base."""
+        state = self._states.get(thread)
+        if state is None:
+            state = self._states[thread] = load(self.engine, thread, self.owner)
+            self._forget_some()
+        elif state.stale:
+            catch_up(self.engine, state, self.owner)
+            self._upkeep.follow(state)
+        self._states.move_to_end(thread)
+        return state
+
+    def _forget_some(self) -> None:
+        for thread in list(self._states):
+            if len(self._states) <= THREADS_CACHED_MAX:
+                return
+            if not self._upkeep.owns_in(thread):
+                del self._states[thread]
+
+    def open_turn(self, thread: str, turn: str) -> OpenTurn | None:
+        """This writer's own open turn."""
+        state = self._states.get(thread)
+        found = None if state is None else state.open.get(turn)
+        return found if found is not None and found.row.owner == self.owner else None
+
+    def _settle_own(self) -> None:
+        """Queue the end of every turn this log still owns: nobody will write to them any more."""
+        with self._wake:
+            for thread, turn_id in self._upkeep.mine():
+                turn = self._states[thread].open[turn_id]
+                started = turn.view.state != "submitted"
+                job = InterruptJob(
+                    thread=thread,
+                    turn=turn_id,
+                    fence=turn.row.fence,
+                    reason="cancelled" if started else "not_started",
+                    detail="the log was closed",
+                )
+                job.parts = self._pending.take(thread, turn_id, turn.row.fence)
+                self._enqueue(job)
+
+
+def _outcome_of(task: Callable[[], Any], receipt: Receipt[Any]) -> Settlement:
+    try:
+        return receipt, task(), None
+    except Exception as error:  # it is the answer of who asked
+        return receipt, None, error
