@@ -13,6 +13,7 @@
     │   ├── Fenced
     │   ├── OwnerAlive
     │   ├── NotRetryable
+    │   ├── AlreadyDecided
     │   └── Overloaded
     ├── UnknownThread
     ├── UnknownTurn
@@ -148,6 +149,14 @@ class NotRetryable(Refused):
     """Only an interrupted turn can be retried."""
 
     state: str
+
+
+@dataclass(eq=False, kw_only=True)
+class AlreadyDecided(Refused):
+    """This approval has been decided before; the first decision stands."""
+
+    approval: str
+    seq: int
 
 
 @dataclass(eq=False, kw_only=True)

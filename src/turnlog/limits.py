@@ -13,7 +13,7 @@ TURN_ID_BYTES_MAX: Final = 256
 """UTF-8 bytes of a turn id and of a submission's key: browser ids, UUIDs and hashes fit many times over."""
 
 NAME_BYTES_MAX: Final = 1_024
-"""UTF-8 bytes of a step, call, item or agent id: an entry is looked up and sent by them."""
+"""Bytes, as JSON, of a step, call, item or agent id: what settles a turn repeats it and must still fit a body."""
 
 BODY_BYTES_MAX: Final = 64 * 1_024
 """Bytes of one event's body kept inline. Above it a row no longer fits a few database pages, and listing a turn would
@@ -31,6 +31,18 @@ DRAFTS_OPEN_MAX: Final = 500
 
 EVENTS_PER_TURN_MAX: Final = 1_000_000
 """Events of one turn: 20 times the largest turn promised to work, and less than the engine's 2^20 places a turn."""
+
+EVENTS_LATE_MAX: Final = 100
+"""Late events kept for one turn: its row names each of them. An agent that goes on for longer has a defect."""
+
+REQUESTS_PER_TURN_MAX: Final = 1_000
+"""Requests (interrupts, decisions) written to one turn: all of them are read to let the first decision win."""
+
+CALLS_NAMED_MAX: Final = 200
+"""Calls with unknown outcome that a terminal event names; the timeline shows all of them."""
+
+DETAIL_BYTES_MAX: Final = 8 * 1_024
+"""Bytes, as JSON, of the detail of an interrupted turn: a message and a stack's end, and settling always fits."""
 
 # --- the writer -------------------------------------------------------------------------------------------------
 
@@ -131,6 +143,3 @@ AGENT_HARD_S: Final = 3_600.0
 
 AGENT_STOP_S: Final = 5.0
 """Seconds a cancelled agent may clean up before its turn is settled without it."""
-
-REQUESTS_WAITING_MAX: Final = 1_000
-"""Requests (interrupts, decisions) a running agent has not looked at yet."""

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from turnlog.errors import InvalidInput, TooLarge
+from turnlog.events.codec import encode_json
 from turnlog.limits import NAME_BYTES_MAX, THREAD_ID_BYTES_MAX, TURN_ID_BYTES_MAX
 
 
@@ -41,8 +42,14 @@ def check_key(key: str) -> str:
 
 
 def check_name(field: str, name: str) -> str:
-    """Return the id of a step, call, item, draft target or agent, or raise `InvalidInput` or `TooLarge`."""
-    return _check(field, name, NAME_BYTES_MAX, "NAME_BYTES_MAX")
+    """Return the id of a step, call, item, draft target or agent, or raise `InvalidInput` or `TooLarge`.
+
+    What counts is its length as JSON, because an event that settles something may have to repeat it several times.
+    """
+    _check(field, name, NAME_BYTES_MAX, "NAME_BYTES_MAX")
+    if len(name) * 6 > NAME_BYTES_MAX and (given := len(encode_json(name)) - 2) > NAME_BYTES_MAX:
+        raise TooLarge(field=field, limit="NAME_BYTES_MAX", limit_value=NAME_BYTES_MAX, given=given)
+    return name
 
 
 def _check(field: str, text: str, limit: int, limit_name: str) -> str:

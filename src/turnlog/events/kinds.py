@@ -125,7 +125,7 @@ class Step(Body, frozen=True, kw_only=True):
     kind: ClassVar[str] = "step"
     id: str
     parent: str | None = None
-    step: StepKind | None = None
+    step: StepKind | None = msgspec.field(default=None, name="kind")
     call_id: str | None = None
     agent: str | None = None
     worker_thread: str | None = None

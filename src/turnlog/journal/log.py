@@ -115,8 +115,8 @@ class Log:
         """Accept a person's message: durable when the receipt is, and no agent may start before.
 
         `content` is text or a list of Responses input parts. The same `key` in the same thread gives the same turn,
-        with `duplicate` set; with other content the receipt raises `KeyConflict`. It raises `Busy` while another turn of the
-        thread is open, and `StoreUnavailable` when the store failed: the same key tells later what became of it.
+        with `duplicate` set; with other content the receipt raises `KeyConflict`. It raises `Busy` while another turn
+        of the thread is open, and `StoreUnavailable` when the store failed: the same key tells later what became of it.
         Invalid input raises at once.
         """
         check_content(content)

@@ -24,8 +24,8 @@ class Working:
     """The work on one turn, for `with` and `async with`.
 
     Entered, the submission and the start are durable; a submission that was in the log before raises `DuplicateTurn`.
-    Left normally, the turn completes; left by an exception or a cancellation, its drafts are closed and it is interrupted
-    before the exception goes on. A body that has settled the turn itself is left alone.
+    Left normally, the turn completes; left by an exception or a cancellation, its drafts are closed and it is
+    interrupted before the exception goes on. A body that has settled the turn itself is left alone.
     """
 
     def __init__(self, submit: Callable[[], Receipt[Turn]], agent: str | None, agent_version: str | None) -> None:
