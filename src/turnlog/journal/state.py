@@ -203,11 +203,14 @@ def catch_up(engine: Engine, state: ThreadState, owner: OwnerId) -> None:
 
     What is read in several steps may belong to several moments; the base of the next write tells, and it is read again.
     """
+    state.stale = False
     if state.head:
         _follow_events(engine, state)
     elif rows := engine.threads(thread=state.thread, limit=1).rows:
         state.head, state.rev = rows[0].head, rows[0].rev
         state.fold = _thread_fold(rows[0])
+    else:
+        return
     open_rows = engine.turns(thread=state.thread, open_only=True, limit=PAGE_ROWS_MAX).rows
     for row in open_rows:
         mine = row.owner == owner and row.turn in state.open and state.open[row.turn].row.fence == row.fence
@@ -217,7 +220,6 @@ def catch_up(engine: Engine, state: ThreadState, owner: OwnerId) -> None:
     still_open = {row.turn for row in open_rows}
     for turn in [turn for turn in state.open if turn not in still_open]:
         _lose(state.open.pop(turn))
-    state.stale = False
 
 
 def _lose(turn: OpenTurn | None) -> None:

@@ -43,6 +43,9 @@ from turnlog.limits import (
 
 T = TypeVar("T")
 
+_FORGET_TRIES = 8
+"""States looked at to make room for one: more room than one is needed only after many turns have settled at once."""
+
 
 class Writer:
     """See the module. Public methods may be called from any thread; those with an underscore run in the writer's."""
@@ -263,8 +266,8 @@ class Writer:
         """The thread's state, fresh enough to work a job out; a wrong guess is found by the base."""
         state = self._states.get(thread)
         if state is None:
-            state = self._states[thread] = load(self.engine, thread, self.owner)
             self._forget_some()
+            state = self._states[thread] = load(self.engine, thread, self.owner)
         elif state.stale:
             catch_up(self.engine, state, self.owner)
             self._upkeep.follow(state)
@@ -272,11 +275,11 @@ class Writer:
         return state
 
     def _forget_some(self) -> None:
-        for thread in list(self._states):
-            if len(self._states) <= THREADS_CACHED_MAX:
-                return
-            if not self._upkeep.owns_in(thread):
-                del self._states[thread]
+        """Make room for a new state: the least recently used one goes, unless a turn of it is open and own."""
+        for _ in range(min(len(self._states) - THREADS_CACHED_MAX, _FORGET_TRIES)):
+            thread, state = self._states.popitem(last=False)
+            if self._upkeep.owns_in(thread):
+                self._states[thread] = state
 
     def open_turn(self, thread: str, turn: str) -> OpenTurn | None:
         """This writer's own open turn."""
