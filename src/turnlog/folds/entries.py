@@ -82,7 +82,7 @@ def _by_place(node: Node) -> tuple[int, int, int]:
 def _says_nothing(node: Node) -> bool:
     """Whether a step brought token counts only: they stand in the turn's row."""
     said = (node.name, node.title, node.text, node.detail, node.args, node.output, node.failure, node.mark)
-    return node.kind == "note" and node.usage is not None and all(value is None for value in said)
+    return node.shown_kind == "note" and node.usage is not None and all(value is None for value in said)
 
 
 def _parents(ordered: Sequence[Node], shown: dict[int, Node]) -> dict[int, Node | None]:

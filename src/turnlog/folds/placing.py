@@ -221,12 +221,16 @@ def _tell(node: Node, body: Step, *, text: str | None) -> None:
     for field in ("name", "title", "detail", "agent", "worker_thread", "round", "usage", "failure"):
         _set(node, field, getattr(body, field))
     _set(node, "text", text)
-    if not node.call:
-        _set(node, "args", None if body.args is None else json_text(body.args))
+    if not node.call and _tells(node.args, body.args):
+        node.args = json_text(body.args)
     if not node.result:
         _set(node, "output", body.output)
 
 
 def _set(node: Node, field: str, value: Any) -> None:
-    if value is not None and (value not in ("", {}, []) or getattr(node, field) is None):
+    if _tells(getattr(node, field), value):
         setattr(node, field, value)
+
+
+def _tells(known: Any, value: Any) -> bool:
+    return value is not None and (known is None or value not in ("", {}, []))
