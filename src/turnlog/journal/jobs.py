@@ -107,7 +107,7 @@ class SubmitJob(Job):
                 claim=Claim(owner=desk.owner),
                 events=tuple(record(event) for event in plan.events),
                 turn_row=row,
-                thread_row=state.row_after(plan.events),
+                thread_row=plan.thread_row_after(),
             )
         )
         return plan
@@ -159,17 +159,8 @@ class RequestJob(Job):
             raise self._why_not(desk)
         plan = Plan(state, desk.clock.now_us())
         if not self._already_said(desk):
-            event = plan.event(self.body, self.turn)
-            plan.writes.append(
-                Write(
-                    thread=self.thread,
-                    base=state.head,
-                    turn=self.turn,
-                    events=(record(event),),
-                    turn_row=turn.row_after(plan.events),
-                    thread_row=state.row_after(plan.events),
-                )
-            )
+            plan.event(self.body, self.turn)
+            plan.write_events(0, turn, fenced=False)
         return plan
 
     def _why_not(self, desk: Desk) -> TurnlogError:
@@ -221,7 +212,7 @@ class ThreadItemJob(Job):
                 thread=self.thread,
                 base=state.head,
                 events=tuple(record(event) for event in plan.events),
-                thread_row=state.row_after(plan.events),
+                thread_row=plan.thread_row_after(),
             )
         )
         return plan

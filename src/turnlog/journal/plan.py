@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from turnlog.engines.protocol import Chunk, Done, Engine, OwnerId, Record, TurnRow, Write
+from turnlog.engines.protocol import Chunk, Done, Engine, OwnerId, Record, ThreadRow, TurnRow, Write
 from turnlog.events.clock import Clock
 from turnlog.events.codec import encode_body
 from turnlog.events.ids import text_bytes
 from turnlog.events.kinds import VERSION, AssistantStarted, Event, KnownBody
 from turnlog.folds.states import next_state
+from turnlog.folds.thread import ThreadFold
+from turnlog.folds.turn import TurnView
 from turnlog.journal.drafts import OpenDraft
 from turnlog.journal.receipt import Receipt, Settlement
-from turnlog.journal.state import OpenTurn, ThreadState
+from turnlog.journal.state import OpenTurn, ThreadState, thread_row, turn_row
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class Plan:
     events: list[Event] = field(default_factory=list)
     flushed: list[tuple[OpenDraft, int, str]] = field(default_factory=list)
     """(draft, index of its write, text) of each chunk."""
+    fold: ThreadFold | None = None
+    """The thread's fold after the last planned write with events."""
+    turn: OpenTurn | None = None
+    view: TurnView | None = None
+    """The view of `turn` after that write, and what is newly counted in it."""
+    counted: set[str] = field(default_factory=set)
     settles: list[tuple[OpenDraft, list[Receipt[None]]]] = field(default_factory=list)
     """Receipts of draft text that this plan makes durable, or replaces."""
 
@@ -80,24 +88,36 @@ class Plan:
         *,
         chunks: Sequence[Chunk] = (),
         closing: Sequence[OpenDraft] = (),
+        fenced: bool = True,
     ) -> None:
-        """Add one fenced write of the events planned since index `since`, which closes `closing`."""
+        """Add one write of the events planned since index `since`, which closes `closing`; fenced if the turn is own."""
         events = self.events[since:]
+        turn_after, thread_after = self._rows_after(turn) if events else (None, None)
         self.writes.append(
             Write(
                 thread=self.state.thread,
                 base=events[0].seq - 1 if events else None,
                 turn=turn.row.turn,
-                fence=turn.row.fence,
+                fence=turn.row.fence if fenced else None,
                 events=tuple(record(event) for event in events),
-                turn_row=turn.row_after(self.events) if events else None,
-                thread_row=self.state.row_after(self.events) if events else None,
+                turn_row=turn_after,
+                thread_row=thread_after,
                 chunks=tuple(chunks),
                 drop=tuple(draft.id for draft in closing if draft.place is not None),
             )
         )
         for draft in closing:
             self._settles(draft)
+
+    def _rows_after(self, turn: OpenTurn) -> tuple[TurnRow, ThreadRow]:
+        self.turn = turn
+        self.view, self.counted = turn.view_after(self.events)
+        return turn_row(turn.row, self.view), self.thread_row_after()
+
+    def thread_row_after(self) -> ThreadRow:
+        """The thread's row after the events planned so far."""
+        self.fold = self.state.fold_after(self.events)
+        return thread_row(self.state.thread, self.fold)
 
     def flush(self, turn: OpenTurn, *, but: Sequence[OpenDraft] = ()) -> None:
         """Add the writes that make the pending text of all drafts durable, except `but`, which are about to close.
@@ -131,8 +151,11 @@ class Plan:
             draft.committed += len(text)
             if draft.place is None:
                 draft.place = (dones[index].head, dones[index].rev)
-        for event in self.events:
-            self.state.apply(event)
+        if self.turn is not None and self.view is not None:
+            self.turn.view = self.view
+            self.turn.counted |= self.counted
+        if self.fold is not None:
+            self.state.take(self.events, self.fold, self.turn)
         if dones:
             self.state.head, self.state.rev = dones[-1].head, dones[-1].rev
         return self._release(None)

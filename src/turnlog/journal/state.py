@@ -6,7 +6,7 @@ what it wrote; when a write's outcome is unknown, it finds out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from turnlog.engines.protocol import Chunk, Engine, OwnerId, Phase, Record, ThreadRow, TurnRow
@@ -81,6 +81,10 @@ class OpenTurn:
         assert view is not None
         self.view = view
         self.counted.update(names)
+        self.follow(event)
+
+    def follow(self, event: Event) -> None:
+        """Take in what the view does not tell: drafts that were replaced, calls begun and ended, steps, requests."""
         match event.body:
             case Item() as item:
                 self._follow_item(item)
@@ -114,15 +118,15 @@ class OpenTurn:
         elif step.step == "tool" and (step.status is not None or not known):
             self.calls.setdefault(call, None)
 
-    def row_after(self, events: Iterable[Event]) -> TurnRow:
-        """The row as it will be after `events`, nothing being changed yet."""
+    def view_after(self, events: Iterable[Event]) -> tuple[TurnView, set[str]]:
+        """The view as it will be after `events`, and what they newly count; nothing is changed yet."""
         view, counted = self.view, set[str]()
         for event in events:
             later, names = next_view(view, event, _Either(self.counted, counted))
             assert later is not None
             view = later
             counted.update(names)
-        return turn_row(self.row, view)
+        return view, counted
 
 
 def item_head(item: Item) -> RawHead:
@@ -160,6 +164,11 @@ def turn_row(row: TurnRow, view: TurnView) -> TurnRow:
     )
 
 
+def thread_row(thread: str, fold: ThreadFold) -> ThreadRow:
+    """The row that `fold` makes."""
+    return ThreadRow(thread=thread, updated_at=fold.updated_at, fold=encode_thread_fold(fold))
+
+
 @dataclass(slots=True, eq=False)
 class ThreadState:
     """A thread as the writer knows it. `fold` is None while the thread does not exist."""
@@ -172,14 +181,12 @@ class ThreadState:
     stale: bool = False
     """Somebody else may have written: read before the next use."""
 
-    def row_after(self, events: Iterable[Event]) -> ThreadRow | None:
-        """The thread's row as it will be after `events`; None when nothing of it changes."""
-        fold, changed = self.fold or ThreadFold(), False
+    def fold_after(self, events: Iterable[Event]) -> ThreadFold:
+        """The thread's fold as it will be after `events`; nothing is changed yet."""
+        fold = self.fold or ThreadFold()
         for event in events:
-            fold, changed = fold_thread(fold, event), True
-        if not changed:
-            return None
-        return ThreadRow(thread=self.thread, updated_at=fold.updated_at, fold=encode_thread_fold(fold))
+            fold = fold_thread(fold, event)
+        return fold
 
     def apply(self, event: Event) -> None:
         """Take in one stored event."""
@@ -189,6 +196,16 @@ class ThreadState:
             turn.apply(event)
             if turn.view.state in TERMINAL:
                 del self.open[event.turn]
+
+    def take(self, events: Sequence[Event], fold: ThreadFold, turn: OpenTurn | None) -> None:
+        """Take in own events, whose folds are known: the turn's view has been set."""
+        self.fold = fold
+        self.head = events[-1].seq
+        if turn is not None:
+            for event in events:
+                turn.follow(event)
+            if turn.view.state in TERMINAL:
+                self.open.pop(turn.row.turn, None)
 
 
 def load(engine: Engine, thread: str, owner: OwnerId) -> ThreadState:

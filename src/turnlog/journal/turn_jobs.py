@@ -211,7 +211,7 @@ class EventJob(TurnJob):
                 turn=self.turn,
                 events=(record(event),),
                 turn_row=replace(row, fold=fold),
-                thread_row=state.row_after(plan.events),
+                thread_row=plan.thread_row_after(),
             )
         )
         return plan

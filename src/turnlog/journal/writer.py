@@ -24,7 +24,7 @@ from turnlog.errors import (
 )
 from turnlog.events.clock import Clock
 from turnlog.journal.follow import Hub
-from turnlog.journal.jobs import Job
+from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.pending import PendingDrafts
 from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.receipt import Receipt, Settlement, settle
@@ -190,7 +190,8 @@ class Writer:
         sealed: list[tuple[Job, Plan]] = []
         for job in jobs:
             try:
-                sealed.append((job, job.seal(self._state(job.thread), self._desk)))
+                state = self._state(job.thread, maybe_new=isinstance(job, SubmitJob))
+                sealed.append((job, job.seal(state, self._desk)))
             except Busy as busy:
                 if self._upkeep.may_be_dead(job):
                     again.append(job)
@@ -262,12 +263,16 @@ class Writer:
             for job in again:
                 self._enqueue(job, first=True)
 
-    def _state(self, thread: str) -> ThreadState:
-        """The thread's state, fresh enough to work a job out; a wrong guess is found by the base."""
+    def _state(self, thread: str, *, maybe_new: bool) -> ThreadState:
+        """The thread's state, fresh enough to work a job out; a wrong guess is found by the base.
+
+        A thread that is submitted to and not remembered is guessed to be new, so that a new one costs no reading.
+        """
         state = self._states.get(thread)
         if state is None:
             self._forget_some()
-            state = self._states[thread] = load(self.engine, thread, self.owner)
+            state = ThreadState(thread) if maybe_new else load(self.engine, thread, self.owner)
+            self._states[thread] = state
         elif state.stale:
             catch_up(self.engine, state, self.owner)
             self._upkeep.follow(state)
