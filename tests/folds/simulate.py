@@ -100,7 +100,7 @@ class Simulator:
         self.clock += 1 if self.head % 3 else -5
         return self.head
 
-    def submit(self, content: str = "question", retry_of: str | None = None) -> str:
+    def submit(self, content: str | list[Any] = "question", retry_of: str | None = None) -> str:
         self.turns += 1
         turn = f"turn-{self.turns}"
         self.event(Submitted(content=content, digest="d", retry_of=retry_of), turn)

@@ -1,0 +1,345 @@
+"""The history fold: what an agent is given, valid and honest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.folds.simulate import Simulator, events_of, threads
+from turnlog.events.codec import encode_body, encode_json
+from turnlog.events.kinds import Damaged, Event, Item, ThreadItem, Unknown
+from turnlog.folds.history import History, history
+from turnlog.folds.validity import mend_surrogates
+
+
+def of(simulator: Simulator, profile: Any = "responses", until: str | None = None) -> History:
+    return history(events_of(simulator.frames), profile, until)
+
+
+def brief(items: Sequence[bytes]) -> list[str]:
+    """Items as `type` or `type:call id`, messages as `role:text`."""
+    found = []
+    for raw in items:
+        item = json.loads(raw)
+        if item.get("type", "message") == "message":
+            content = item["content"]
+            text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+            found.append(f"{item['role']}:{text}")
+        else:
+            found.append(item["type"] + (f":{item['call_id']}" if item.get("call_id") else ""))
+    return found
+
+
+def fed_back(items: Sequence[bytes]) -> History:
+    """The history of a thread that consists of `items`."""
+    events = []
+    for seq, raw in enumerate(items, 1):
+        item = json.loads(raw)
+        call_id, id_ = item.get("call_id"), item.get("id")
+        body = ThreadItem(type=item.get("type", ""), id=id_, call_id=call_id, raw=raw)
+        data = encode_body(body)
+        events.append(Event(thread="t", seq=seq, turn=None, at=0, kind=body.kind, body=body, data=data))
+    return history(events)
+
+
+def asked(content: Any = "q") -> Simulator:
+    simulator = Simulator()
+    simulator.submit(content)
+    simulator.start()
+    return simulator
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_orphan_call_is_answered_right_after_its_group() -> None:
+    """A call whose output is missing gets one neutral, tagged output directly after its call group (C26)."""
+    simulator = asked()
+    for call in ("c1", "c2", "c3"):
+        simulator.call(call)
+    simulator.output("c1")
+    simulator.output("c3")
+    simulator.interrupt()
+    simulator.submit("go on")
+    found = of(simulator)
+    assert brief(found.items) == [
+        "user:q",
+        "function_call:c1",
+        "function_call:c2",
+        "function_call:c3",
+        "function_call_output:c2",
+        "function_call_output:c1",
+        "function_call_output:c3",
+        "user:go on",
+    ]
+    assert "interrupted, outcome unknown" in json.loads(found.items[4])["output"]
+    assert [(added.at, added.why) for added in found.added] == [(4, "interrupted, outcome unknown")]
+
+
+def test_the_stored_history_is_unchanged() -> None:
+    """The raw profile has the items alone, byte for byte as accepted, whatever the other one adds (C26, P10)."""
+    simulator = asked()
+    raw = b'{ "type" : "function_call",\n"call_id":"c1", "arguments":"{}", "x": 1e2, "x": 10000000000000000000001 }'
+    simulator.event(Item(type="function_call", call_id="c1", raw=raw), "turn-1")
+    simulator.interrupt()
+    assert of(simulator, "raw").items[1:] == (raw,)
+    assert of(simulator).items[1] == raw
+
+
+@pytest.mark.parametrize("type_", ["function_call", "custom_tool_call", "local_shell_call", "mcp_tool_call"])
+def test_the_added_output_has_the_calls_type(type_: str) -> None:
+    """A neutral output is of the type that answers its call (C26)."""
+    simulator = asked()
+    simulator.call("c1", type_=type_)
+    simulator.interrupt()
+    assert brief(of(simulator).items)[1:] == [f"{type_}:c1", f"{type_}_output:c1"]
+
+
+def test_an_output_of_another_type_answers_nothing() -> None:
+    """A function's output does not answer a custom tool's call of the same id (C26, C27)."""
+    simulator = asked()
+    simulator.call("c1", type_="custom_tool_call")
+    simulator.output("c1")
+    simulator.complete()
+    assert brief(of(simulator).items)[1:] == ["custom_tool_call:c1", "custom_tool_call_output:c1"]
+
+
+def test_a_shell_calls_output_may_be_a_functions() -> None:
+    """A local shell call that was answered by a function output is answered."""
+    simulator = asked()
+    simulator.call("c1", type_="local_shell_call")
+    simulator.output("c1")
+    simulator.complete()
+    assert of(simulator).added == ()
+
+
+def test_an_orphan_output_is_left_out_and_reported() -> None:
+    """An output whose call is missing is not given, and its place is named (C27, P4)."""
+    simulator = asked()
+    orphan = simulator.output("c9")
+    simulator.call("c1")
+    simulator.output("c1")
+    second = simulator.output("c1", "again")
+    simulator.complete()
+    found = of(simulator)
+    assert brief(found.items) == ["user:q", "function_call:c1", "function_call_output:c1"]
+    assert [(it.seq, it.why) for it in found.omitted] == [
+        (orphan, "output without its call"),
+        (second, "output without its call"),
+    ]
+
+
+def test_hosted_calls_need_no_output() -> None:
+    """A call without a call id was carried out by the model's own side: nothing is added for it."""
+    simulator = asked()
+    simulator.event(Item(type="web_search_call", id="ws", raw=b'{"type":"web_search_call","id":"ws"}'), "turn-1")
+    simulator.complete()
+    assert brief(of(simulator).items) == ["user:q", "web_search_call"]
+
+
+def test_a_call_nobody_can_name_is_left_out() -> None:
+    """A function call without a call id can have no output, so it is left out and reported (C26, P4)."""
+    simulator = asked()
+    seq = simulator.call("")
+    simulator.complete()
+    found = of(simulator)
+    assert (brief(found.items), [it.seq for it in found.omitted]) == (["user:q"], [seq])
+
+
+def test_a_call_whose_output_would_claim_something_is_left_out() -> None:
+    """Where any valid output would say how the call ended, none is invented: the call goes, with its reasoning (P3)."""
+    simulator = asked()
+    gone = [simulator.reasoning("why"), simulator.call("c1", type_="computer_call")]
+    simulator.interrupt()
+    found = of(simulator)
+    assert (brief(found.items), [it.seq for it in found.omitted]) == (["user:q"], gone)
+
+
+# --- reasoning, partial text -----------------------------------------------------------------------------------------
+
+
+def test_reasoning_stays_with_what_follows() -> None:
+    """A run of reasoning stays whole before the item it led to."""
+    simulator = asked()
+    simulator.reasoning("one")
+    simulator.reasoning("two")
+    simulator.call("c1")
+    simulator.output("c1")
+    simulator.complete()
+    assert brief(of(simulator).items)[1:] == ["reasoning", "reasoning", "function_call:c1", "function_call_output:c1"]
+
+
+def test_trailing_reasoning_goes() -> None:
+    """Reasoning that nothing follows in its turn is left out, whole, and reported."""
+    simulator = asked()
+    gone = [simulator.reasoning("one"), simulator.reasoning("two")]
+    simulator.interrupt()
+    simulator.submit("next")
+    simulator.start()
+    simulator.message("answer")
+    simulator.complete()
+    found = of(simulator)
+    assert brief(found.items) == ["user:q", "user:next", "assistant:answer"]
+    assert [it.seq for it in found.omitted] == gone
+
+
+def test_partial_text_is_an_ordinary_answer() -> None:
+    """Text that a crash cut is given as an assistant item, without any mark inside it (C28, P3)."""
+    simulator = asked()
+    simulator.draft("half")
+    simulator.interrupt()
+    (_, answer) = of(simulator).items
+    assert json.loads(answer) == {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "half"}],
+    }
+
+
+def test_partial_arguments_are_no_call() -> None:
+    """A crash in mid arguments leaves no call in the history (C28)."""
+    simulator = asked()
+    simulator.draft('{"path":"/tm', "c1", "args")
+    simulator.interrupt()
+    assert brief(of(simulator).items) == ["user:q"]
+
+
+def test_a_dropped_attempt_is_nowhere() -> None:
+    """Text of an attempt that was given up is in no profile."""
+    simulator = asked()
+    simulator.draft("first try")
+    simulator.drop_attempt()
+    simulator.message("second try")
+    simulator.complete()
+    for profile in ("raw", "responses"):
+        assert brief(of(simulator, profile).items) == ["user:q", "assistant:second try"]
+
+
+# --- order, place ----------------------------------------------------------------------------------------------------
+
+
+def queue() -> Simulator:
+    """Turn 2 is submitted while turn 1 runs; an aside follows before turn 1 answers."""
+    simulator = asked("one")
+    simulator.submit("two")
+    simulator.loose("assistant", "aside")
+    simulator.message("one!")
+    simulator.complete()
+    simulator.start()
+    simulator.message("two!")
+    simulator.complete()
+    return simulator
+
+
+def test_turns_stand_whole() -> None:
+    """A turn's answer comes before the message that was already waiting."""
+    assert brief(of(queue()).items) == ["user:one", "assistant:one!", "user:two", "assistant:two!", "assistant:aside"]
+
+
+def test_until_ends_before_a_turn() -> None:
+    """The history until a turn holds the turns submitted before it, whole, and nothing of it or after it."""
+    assert brief(of(queue(), until="turn-2").items) == ["user:one", "assistant:one!"]
+    assert of(queue(), until="turn-1").items == ()
+
+
+def test_a_retried_turn_that_brought_nothing_is_not_asked_twice() -> None:
+    """A question whose attempt brought nothing is given once, by its retry; one that brought something stays."""
+    simulator = asked()
+    simulator.interrupt()
+    simulator.retry()
+    simulator.start()
+    simulator.draft("half")
+    simulator.interrupt()
+    simulator.retry()
+    found = of(simulator)
+    assert brief(found.items) == ["user:question", "assistant:half", "user:question"]
+    assert [it.seq for it in found.omitted] == [2]
+    assert len(of(simulator, "raw").items) == 4
+
+
+def test_damaged_unknown_and_foreign_records_are_reported() -> None:
+    """What cannot be given is named with its place: damage, newer kinds, items of another format (P4)."""
+    simulator = asked()
+    for kind, body in (("item", Damaged(problem="torn")), ("from_the_future", Unknown())):
+        simulator.head += 1
+        simulator.frames.append(
+            Event(thread="t", seq=simulator.head, turn="turn-1", at=0, kind=kind, body=body, data=b"")
+        )
+    simulator.event(Item(type="message", raw=b"{torn"), "turn-1")
+    simulator.event(Item(type="x", format="chat", raw=b'{"role":"assistant"}'), "turn-1")
+    assert [(it.seq, it.why) for it in of(simulator).omitted] == [
+        (4, "damaged"),
+        (5, "unknown kind from_the_future"),
+        (6, "damaged"),
+        (7, "format chat"),
+    ]
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def test_lone_surrogates_are_replaced_and_named() -> None:
+    """A lone surrogate becomes U+FFFD for providers and its item is named; pairs and escapes stay (C19, C18)."""
+    simulator = asked("lone \ud83d end")
+    raw = rb'{"type":"message","role":"assistant","content":"\ud83d\ude00 \ud83d \\ud83d \ude00\ude00 \u0000 \\\ud83d"}'
+    simulator.event(Item(type="message", raw=raw), "turn-1")
+    kept = b'{"type":"message","role":"assistant","content":"\\ud83d\\ude00 plain"}'
+    simulator.event(Item(type="message", raw=kept), "turn-1")
+    found = of(simulator)
+    assert json.loads(found.items[0])["content"][0]["text"] == "lone \ufffd end"
+    assert found.items[1] == (
+        rb'{"type":"message","role":"assistant","content":"\ud83d\ude00 \ufffd \\ud83d \ufffd\ufffd \u0000 \\\ufffd"}'
+    )
+    assert found.items[2] == kept
+    assert found.changed == (0, 1)
+    assert of(simulator, "raw").items[1] == raw
+
+
+@given(st.lists(st.text(st.characters(codec=None))), st.booleans())
+def test_mending_leaves_no_lone_surrogate(texts: list[str], ascii_only: bool) -> None:
+    """Mended JSON has no lone surrogate, and is untouched where there was none (C19)."""
+    raw = json.dumps(texts).encode() if ascii_only else encode_json(texts)
+    mended = mend_surrogates(raw)
+    "".join(json.loads(mended)).encode("utf-8")
+    try:
+        "".join(json.loads(raw)).encode("utf-8")
+    except UnicodeEncodeError:
+        return
+    assert mended == raw
+
+
+# --- properties ------------------------------------------------------------------------------------------------------
+
+
+@given(threads())
+def test_doing_it_again_changes_nothing(simulator: Simulator) -> None:
+    """Fed its own output, the history adds, omits and changes nothing: it is idempotent, and deterministic (C26)."""
+    found = of(simulator)
+    assert of(simulator) == found
+    assert fed_back(found.items) == History(items=found.items)
+
+
+@given(threads())
+def test_every_call_has_its_output_and_every_output_its_call(simulator: Simulator) -> None:
+    """As many outputs as calls for each id, and none before its call, at any interruption (C26, C27)."""
+    waiting: dict[str, int] = {}
+    for item in brief(of(simulator).items):
+        kind, _, call = item.partition(":")
+        if kind == "function_call":
+            waiting[call] = waiting.get(call, 0) + 1
+        elif kind == "function_call_output":
+            waiting[call] = waiting.get(call, 0) - 1
+            assert waiting[call] >= 0
+    assert set(waiting.values()) <= {0}
+
+
+@given(threads())
+def test_everything_is_given_or_reported(simulator: Simulator) -> None:
+    """Each stored item is in the history or named as left out; what is given beside them is named as added (P4)."""
+    found, raw = of(simulator), of(simulator, "raw")
+    assert len(found.items) == len(raw.items) + len(found.added) - len(found.omitted)
