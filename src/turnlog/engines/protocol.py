@@ -36,7 +36,7 @@ class Phase(IntEnum):
     SETTLED = 2
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What all rows are."""
 
 

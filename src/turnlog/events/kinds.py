@@ -36,7 +36,7 @@ Reason = Literal[
 ]
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What all bodies are."""
 
     kind: ClassVar[str]
@@ -262,7 +262,7 @@ PAYLOAD_KINDS = frozenset({Item.kind, ThreadItem.kind, ThreadLate.kind})
 """Kinds whose stored body is a line of JSON followed by `raw`."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One immutable record of a thread, decoded. `at` is wall time in µs, only shown; `data` the stored body."""
 
     thread: str
@@ -275,7 +275,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     v: int = VERSION
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A committed chunk of text still being written.
 
     `draft` is `attempt/target/kind/part`; `offset` counts Unicode code points; (`after`, `rev`) is the draft's place:

@@ -10,7 +10,7 @@ from turnlog.folds.turn import content_text
 from turnlog.limits import TITLE_CHARS_MAX
 
 
-class ThreadFold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ThreadFold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Title (given, else the first line of the first message), the newest turn, times in µs."""
 
     title: str = ""

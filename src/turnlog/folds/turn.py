@@ -27,7 +27,7 @@ from turnlog.folds.states import TERMINAL, State, next_state
 from turnlog.limits import PREVIEW_CHARS_MAX
 
 
-class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One turn as lists show it. Times are wall time in µs.
 
     `events` counts its events; `tools`, `subagents` and `failures` count what has begun or failed so far. `answer` is
