@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from turnlog.agents.protocol import (
     AttemptDroppedSignal,
@@ -17,6 +17,7 @@ from turnlog.agents.protocol import (
     UsageSignal,
 )
 from turnlog.errors import Overloaded, Refused, StoreError, TooLarge, TurnlogError
+from turnlog.events.kinds import Step
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
 
@@ -52,8 +53,12 @@ class Pen:
 
     async def flush(self) -> None:
         """Wait until all drafts are durable, and raise what became of them otherwise."""
-        while self._drafts:
-            await self._drafts.popleft()
+        self._writing += 1
+        try:
+            while self._drafts:
+                await self._drafts.popleft()
+        finally:
+            self._writing -= 1
 
     async def emit(self, signal: Signal) -> None:
         """Write one signal. Returns when it is durable, for a draft when it is buffered; see `Emit`."""
@@ -77,10 +82,10 @@ class Pen:
             case ItemSignal(raw=raw, format=format_):
                 await self._turn.item(raw, format=format_)
             case StepSignal():
-                await self._turn.step(signal.id, **_given(signal))
+                await self._turn.put_step(Step(**{field.name: getattr(signal, field.name) for field in fields(signal)}))
                 self._note_waiting(signal)
             case UsageSignal(usage=usage):
-                await self._turn.step(USAGE_STEP, step="note", title="Usage", status="succeeded", usage=usage)
+                await self._turn.step(USAGE_STEP, kind="note", title="Usage", status="succeeded", usage=usage)
             case AttemptDroppedSignal(reason=reason):
                 await self._turn.drop_attempt(reason)
 
@@ -104,8 +109,3 @@ class Pen:
             self._waiting.add(signal.id)
         elif signal.status is not None:
             self._waiting.discard(signal.id)
-
-
-def _given(signal: StepSignal) -> dict[str, Any]:
-    values = {field.name: getattr(signal, field.name) for field in fields(signal) if field.name != "id"}
-    return {name: value for name, value in values.items() if value is not None}

@@ -23,20 +23,21 @@ from turnlog.errors import (
     InvalidInput,
     Overloaded,
     Refused,
+    StoreClosed,
     StoreError,
     TooLarge,
     TurnlogError,
 )
 from turnlog.events.kinds import Reason, Requested, Submitted
-from turnlog.folds.states import State
+from turnlog.folds.states import TERMINAL, State
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.limits import AGENT_HARD_S, AGENT_IDLE_S, AGENT_STOP_S, REQUESTS_PER_TURN_MAX
 from turnlog.runner.pen import Pen
 
 _REASONS: Final[frozenset[str]] = frozenset(get_args(Reason))
-# An exception may quote a whole document; a reason is read in one look.
-_DETAIL_CHARS_MAX: Final = 2_000
+# An exception may quote a whole document; this much, at up to twelve bytes each, always fits DETAIL_BYTES_MAX.
+_DETAIL_CHARS_MAX: Final = 600
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class _Cut:
     detail: str | None = None
 
 
+_CANCELLED: Final = _Cut("cancelled", "the runner was cancelled")
+
+
 async def run_turn(
     turn: Turn,
     agent_factory: AgentFactory,
@@ -82,6 +86,7 @@ async def run_turn(
     stopped first), and `Refused` when the turn is not there to be started. Cancelling it stops the agent, settles the
     turn as `cancelled` and goes on.
     """
+    turn.refuse_duplicate()
     run = _Run(turn, agent_factory, log, workspace, _Limits(idle_s, hard_s, stop_s))
     inner = asyncio.create_task(run.run())
     cancelled: asyncio.CancelledError | None = None
@@ -90,8 +95,10 @@ async def run_turn(
             await asyncio.wait({inner})
         except asyncio.CancelledError as error:
             cancelled = error
-            run.end(_Cut("cancelled", "the runner was cancelled"))
-    if cancelled is not None:
+            run.end(_CANCELLED)
+    if inner.cancelled():  # A loop that shuts down cancels every task, those of the runner too.
+        await asyncio.shield(run.settle_cancelled())
+    elif cancelled is not None:
         raise cancelled from inner.exception()
     return inner.result()
 
@@ -182,7 +189,8 @@ class _Run:
             await self._stop(agent)
             return cut
         finally:
-            self._pen.close(self._over())
+            self._pen.close(self._too_late())
+            agent.cancel()
             watcher.cancel()
             await asyncio.wait({watcher})
 
@@ -209,7 +217,7 @@ class _Run:
         agent.cancel()
         await asyncio.wait({agent}, timeout=self._limits.stop_s)
         if not agent.done():
-            self._pen.close(self._over())
+            self._pen.close(self._too_late())
             agent.cancel()
             agent.add_done_callback(_look_at)
         else:
@@ -226,9 +234,16 @@ class _Run:
             self.end(_verdict(error))
         else:
             self.end(self._over())
-        self._requests.put_nowait(None)
+        finally:
+            self._requests.put_nowait(None)
 
-    def _over(self) -> AlreadySettled:
+    def _over(self) -> TurnlogError:
+        """Why there are no more requests."""
+        if self._turn.state in TERMINAL:
+            return self._too_late()
+        return Fenced(thread=self._turn.thread, turn=self._turn.id) if self._turn.settled else StoreClosed()
+
+    def _too_late(self) -> AlreadySettled:
         return AlreadySettled(thread=self._turn.thread, turn=self._turn.id, state=self._turn.state)
 
     async def _requests_of_agent(self) -> AsyncIterator[Requested]:
@@ -249,6 +264,10 @@ class _Run:
         except InvalidInput as error:
             assert isinstance(end, Finish), "our own reasons are valid"
             return await self._settle(_cut_of(error, "failed"))
+
+    async def settle_cancelled(self) -> None:
+        """Settle a turn whose `run` was cancelled from outside, if it is not settled yet."""
+        await self._settle(_CANCELLED)
 
     async def _settle_if_possible(self, error: StoreError) -> None:
         """The store failed once; if it fails again, recovery settles the turn when the store works."""
@@ -291,7 +310,7 @@ def _cut_of(error: BaseException, reason: Reason) -> _Cut:
     """How a turn ends by what was raised: with the error's own reason if it has one, else with `reason`."""
     if isinstance(error, AgentFailed):
         own = error.reason if error.reason in _REASONS else reason
-        return _Cut(own, error.detail or _detail(error))  # type: ignore[arg-type]  # just looked up
+        return _Cut(own, (error.detail or _detail(error))[:_DETAIL_CHARS_MAX])  # type: ignore[arg-type]  # just looked up
     return _Cut("too_large" if isinstance(error, TooLarge | Overloaded) else reason, _detail(error))
 
 
