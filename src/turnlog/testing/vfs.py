@@ -75,7 +75,7 @@ class PowerVFS(apsw.VFS):
         makes it so.
         """
         places = [f"{operation}.before" for operation in on]
-        return self.traps.set(places, raising(lambda: apsw.exception_for(code)), k=k, part=part, forever=forever)
+        return self.traps.set(places, raising(lambda: _made_to_fail(code)), k=k, part=part, forever=forever)
 
     def heal(self) -> None:
         """Remove all traps, so that everything works again, and release who is held."""
@@ -125,6 +125,12 @@ class PowerVFS(apsw.VFS):
         elif not self._disk.knows(path.name):
             self._disk.found(path.name, read())
         return self._disk
+
+
+def _made_to_fail(code: int) -> Exception:
+    error = apsw.exception_for(code)
+    error.args = (f"{apsw.mapping_extended_result_codes.get(code) or apsw.mapping_result_codes[code]}, made by a test",)
+    return error
 
 
 class _File(apsw.VFSFile):
