@@ -57,11 +57,15 @@ class SqliteEngine:
         self._readers = Readers(lambda: open_reader(path, vfs, busy_wait_s))
         with translated():
             self._db = open_writer(path, vfs, busy_wait_s)
-            self._db.set_wal_hook(self._note_wal_pages)
-            # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
-            # nothing may be read before it is synced.
-            self._prove()
-            self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
+            try:
+                self._db.set_wal_hook(self._note_wal_pages)
+                # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
+                # nothing may be read before it is synced.
+                self._prove()
+                self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
+            except BaseException:
+                self._db.close()
+                raise
 
     @property
     def caps(self) -> Caps:
