@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import msgspec
 
 from turnlog.errors import NotJson, RecordDamaged, TooLarge
+from turnlog.events.clock import rfc3339
 from turnlog.events.kinds import (
     KINDS,
     PAYLOAD_KINDS,
@@ -40,6 +41,8 @@ T = TypeVar("T")
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_INTEGER_BITS_MAX: Final = 14_000
+"""Longer integers have more than 4,300 digits, which Python itself refuses to read."""
 _OPENING: Final = frozenset(b"[{")
 _CLOSING: Final = frozenset(b"]}")
 
@@ -59,13 +62,25 @@ class RawHead(msgspec.Struct, frozen=True):
 def encode_json(value: Any, *, order: str | None = None) -> bytes:
     """Compact JSON of a checked value or struct, UTF-8. Only a lone surrogate, which UTF-8 lacks, becomes an escape."""
     try:
-        return msgspec.json.encode(value, order="sorted" if order == "sorted" else None)
+        return msgspec.json.encode(value, order="sorted" if order == "sorted" else None, enc_hook=_plain)
     except UnicodeEncodeError:
-        plain = msgspec.to_builtins(value)
+        plain = msgspec.to_builtins(value, enc_hook=_plain)
         text = json.dumps(
             plain, separators=(",", ":"), sort_keys=order == "sorted", ensure_ascii=False, allow_nan=False
         )
         return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text).encode("utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """The built-in value that a subclass or another container stands for."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def decode_json(data: bytes, kind: type[T]) -> T:
@@ -85,11 +100,20 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def check_value(field: str, value: Any) -> None:
-    """Raise `NotJson` unless `value` is built of dicts with text keys, lists, text, exact numbers, bools and None."""
+    """Raise `NotJson` unless `value` is built of dicts with text keys, lists, text, exact numbers, bools and None.
+
+    Raises `TooLarge` for what is nested too deeply, or has more parts than a body has bytes.
+    """
     waiting: list[tuple[Any, int]] = [(value, 1)]
+    parts = 0
     while waiting:
         part, depth = waiting.pop()
-        if part is None or isinstance(part, str | bool | int):
+        parts += 1
+        if parts > BODY_BYTES_MAX:
+            raise TooLarge(field=field, limit="BODY_BYTES_MAX", limit_value=BODY_BYTES_MAX)
+        if isinstance(part, int) and part.bit_length() > _INTEGER_BITS_MAX:
+            raise NotJson(field=field, problem=f"an integer of {part.bit_length()} bits, which few readers take")
+        if part is None or isinstance(part, str | int):
             continue
         if isinstance(part, float):
             if not math.isfinite(part):
@@ -187,10 +211,12 @@ def decode_body(kind: str, v: int, data: bytes) -> AnyBody:
 
 
 def event_json(event: Event) -> bytes:
-    """An event as one JSON object for documents and streams: the raw item as a value in its place."""
+    """An event as one JSON object on one line, for documents and streams: the raw item as a value in its place."""
     head, lf, raw = event.data.partition(b"\n") if event.kind in PAYLOAD_KINDS else (event.data, b"", b"")
     if lf and isinstance(event.body, Item | ThreadItem):
-        head = (head[:-1] + b',"raw":' if head != b"{}" else b'{"raw":') + raw + b"}"
+        # Line ends in JSON stand only between values: as spaces, the value is the same and the document one line.
+        value = raw.replace(b"\n", b" ").replace(b"\r", b" ")
+        head = (head[:-1] + b',"raw":' if head != b"{}" else b'{"raw":') + value + b"}"
     elif isinstance(event.body, ThreadLate):
         late = decode_body(event.body.late, event.v, raw)
         inner = event_json(
@@ -199,7 +225,7 @@ def event_json(event: Event) -> bytes:
         head = head[:-1] + b',"event":' + inner + b"}"
     elif isinstance(event.body, Unknown | Damaged):
         head = encode_json({"data": event.data.decode("utf-8", "replace")})
-    envelope = encode_json({"seq": event.seq, "turn": event.turn, "kind": event.kind, "at": event.at})
+    envelope = encode_json({"seq": event.seq, "turn": event.turn, "kind": event.kind, "at": rfc3339(event.at)})
     return envelope[:-1] + b',"body":' + head + b"}"
 
 
