@@ -50,7 +50,6 @@ def test_wheel_holds_every_file(wheel: Path) -> None:
 
 def test_wheel_works_where_there_is_no_checkout(wheel: Path, tmp_path: Path) -> None:
     """A package unpacked from the wheel makes a store, keeps a turn in it and finds it again."""
-    pytest.importorskip("turnlog.journal.log", exc_type=ModuleNotFoundError)
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", ROUND_TRIP],
