@@ -23,6 +23,7 @@
     │   ├── StoreUnavailable
     │   ├── StoreClosed
     │   ├── StoreVersion
+    │   ├── StoreMissing
     │   ├── StoreForeign
     │   └── StoreDamaged
     ├── ForkedLog
@@ -227,6 +228,11 @@ class StoreClosed(StoreError):
 @dataclass(eq=False, kw_only=True)
 class StoreVersion(StoreError):
     """The store was written by a newer turnlog, or needs one that is not installed."""
+
+
+@dataclass(eq=False, kw_only=True)
+class StoreMissing(StoreError):
+    """There is no store yet, and looking for one does not create it."""
 
 
 @dataclass(eq=False, kw_only=True)

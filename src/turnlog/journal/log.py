@@ -26,7 +26,7 @@ from turnlog.journal.recovery import Recovered
 from turnlog.journal.turn import Turn
 from turnlog.journal.working import Working
 from turnlog.journal.writer import Writer
-from turnlog.limits import CLOSE_WAIT_S, LEASE_S, PAGE_ROWS
+from turnlog.limits import LEASE_S, PAGE_ROWS
 
 
 def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = None) -> Log:
@@ -43,7 +43,8 @@ def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = Non
 class Log:
     """All threads of one store. Methods may be called from any thread; writes give a `Receipt`, reads block briefly.
 
-    Every method raises `StoreClosed` after `close`, and `ForkedLog` in a forked child.
+    `recovered` are the turns of dead writers that opening the log has settled. Every method raises `StoreClosed` after
+    `close`, and `ForkedLog` in a forked child.
     """
 
     def __init__(self, engine: Engine, *, clock: Clock | None = None, ids: IdSource | None = None) -> None:
@@ -56,7 +57,7 @@ class Log:
         try:
             engine.lease(self.owner, LEASE_S)
             self._writer = Writer(engine, self.owner, self._clock, self._hub)
-            self.recover()
+            self.recovered = self.recover()
         except BaseException:
             engine.close()
             raise
@@ -207,11 +208,14 @@ class Log:
             raise InvalidInput(field="what", problem="must be interrupt, or decide with an approval")
         check_value("value", value)
         body = Requested(what=what, approval=approval and check_name("approval", approval), value=value, by=by)
-        return self._writer.put(RequestJob(thread=check_thread_id(thread), turn=check_turn_id(turn), body=body))
+        size = len(encode_body(body))
+        return self._writer.put(
+            RequestJob(thread=check_thread_id(thread), turn=check_turn_id(turn), body=body, size_bytes=size)
+        )
 
     def recover(self) -> list[Recovered]:
         """Settle the turns of dead writers now. It happens by itself at opening and when a lease ends."""
-        return self._writer.call(self._writer.recover).result(CLOSE_WAIT_S)
+        return self._writer.call(self._writer.recover).result()
 
     # --- reading -----------------------------------------------------------------------------------------------
 

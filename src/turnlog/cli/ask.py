@@ -1,0 +1,81 @@
+"""`turnlog ask`: the command and its arguments; `asking` does it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from turnlog.cli.options import with_store
+from turnlog.cli.store import Store
+from turnlog.limits import BODY_BYTES_MAX
+
+AGENTS: Final = ("demo",)
+_NEWEST: Final = ""
+
+
+@click.command()
+@click.argument("thread")
+@click.argument("text", required=False)
+@click.option("--agent", type=click.Choice(AGENTS), default="demo", show_default=True, help="Who answers.")
+@click.option(
+    "--workspace",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The folder the agent looks into. Default: this one; for --retry the one of the turn.",
+)
+@click.option("--key", metavar="K", help="Names this message: asked again with the same key, it is not run twice.")
+@click.option(
+    "--retry",
+    metavar="[TURN]",
+    is_flag=False,
+    flag_value=_NEWEST,
+    help="Ask an interrupted turn again, the newest one unless TURN is given; takes no TEXT.",
+)
+@with_store
+def ask(
+    store: Store,
+    *,
+    thread: str,
+    text: str | None,
+    agent: str,
+    workspace: Path | None,
+    key: str | None,
+    retry: str | None,
+    as_json: bool,
+) -> None:
+    """Ask TEXT in THREAD and print the answer and what is done for it, as it becomes durable.
+
+    TEXT - reads standard input. Ctrl-C interrupts: what was shown stays, and the turn can be asked again. The turn goes
+    on when whoever reads the output goes away.
+    """
+    if (text is None) is (retry is None):
+        raise click.UsageError("Give either a TEXT or --retry.")
+    if retry is not None and key is not None:
+        raise click.UsageError("--key names a new message; a turn asked again is known by its first attempt.")
+    content = None if text is None else _standard_input() if text == "-" else text
+    from turnlog.cli.asking import Question, run
+
+    folder = workspace.absolute() if workspace is not None else None if content is None else Path.cwd()
+    question = Question(
+        thread=thread, content=content, retry=retry or None, agent=agent, workspace=folder, key=key, as_json=as_json
+    )
+    code = run(store, question)
+    if code:
+        click.get_current_context().exit(code)
+
+
+def _standard_input() -> str:
+    """A message from a pipe, without the ends of lines at its end. Reads no more than can be kept."""
+    data = sys.stdin.buffer.read(BODY_BYTES_MAX + 1)
+    if len(data) > BODY_BYTES_MAX:
+        raise click.UsageError(f"Standard input holds more than {BODY_BYTES_MAX} bytes.")
+    try:
+        text = data.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"Standard input is not UTF-8 at byte {error.start}.") from None
+    if not text.strip():
+        raise click.UsageError("Standard input holds no message.")
+    return text

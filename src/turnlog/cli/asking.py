@@ -1,0 +1,263 @@
+"""Asking: submit, run the agent, and show what the log has of it, never what the agent says."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from turnlog.agents.protocol import Agent
+from turnlog.cli.failing import FINDINGS, FINE, INTERRUPTED, TERMINATED
+from turnlog.cli.live import Live
+from turnlog.cli.output import Output, complain, complain_json, silence
+from turnlog.cli.reading import print_turn
+from turnlog.cli.recover import TOLD_MOST, recovered_lines
+from turnlog.cli.store import Store
+from turnlog.cli.trace import tell_end
+from turnlog.cli.words import shell_word
+from turnlog.errors import AlreadySettled, TurnlogError, UnknownTurn
+from turnlog.events.clock import SystemClock
+from turnlog.events.codec import encode_json
+from turnlog.events.kinds import Draft, Event
+from turnlog.folds.states import TERMINAL
+from turnlog.folds.timeline import Timeline
+from turnlog.journal.documents import draft_frame, event_frame, recovered_document, turn_row
+from turnlog.journal.log import Log
+from turnlog.journal.turn import Turn
+from turnlog.runner.runner import run_turn
+
+_DRAW_S: Final = 0.03
+"""Least pause between two drawings: what a person sees as flowing."""
+
+_DRAW_SHARE: Final = 9
+"""Pause after a drawing in times of what it took: a large turn costs a tenth of one core to watch, however large."""
+
+_STATUS_S: Final = 0.2
+"""Pause between two looks at the clock for the status line."""
+
+_EXITS: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What was asked on the command line. Without `content` a turn is asked again: `retry`, or the newest one."""
+
+    thread: str
+    content: str | None
+    retry: str | None
+    agent: str
+    workspace: Path | None
+    key: str | None
+    as_json: bool
+
+
+def run(store: Store, question: Question) -> int:
+    """Ask, show, and give the exit code."""
+    with store.opened(create=True) as log:
+        _tell_recovered(store, log, as_json=question.as_json)
+        return asyncio.run(_ask(store, log, question))
+
+
+def _tell_recovered(store: Store, log: Log, *, as_json: bool) -> None:
+    if not log.recovered:
+        return
+    if as_json:
+        complain_json(encode_json(recovered_document(log.recovered)))
+        return
+    for line in recovered_lines(store, log.recovered[:TOLD_MOST]):
+        complain(line)
+    if (more := len(log.recovered) - TOLD_MOST) > 0:
+        complain(f"And {more} more. See {store.command('threads')}")
+
+
+async def _ask(store: Store, log: Log, question: Question) -> int:
+    turn = await _submit(log, question)
+    out = Output()
+    if turn.duplicate:
+        return _show_duplicate(out, store, log, question, turn)
+    return await Asking(out, store, log, question, turn).run()
+
+
+async def _submit(log: Log, question: Question) -> Turn:
+    if question.content is None:
+        return await log.retry(question.thread, question.retry or _newest_interrupted(log, question.thread))
+    workspace = None if question.workspace is None else str(question.workspace)
+    return await log.submit(question.thread, question.content, key=question.key, workspace=workspace)
+
+
+def _newest_interrupted(log: Log, thread: str) -> str:
+    """The newest interrupted turn; without one the newest turn, whose refusal says what it is."""
+    newest, before = None, None
+    while True:
+        page = log.turns(thread, before=before)
+        for view in page.rows:
+            newest = newest or view.turn
+            if view.state == "interrupted":
+                return view.turn
+        if page.next is None:
+            break
+        before = page.next
+    if newest is None:
+        raise UnknownTurn(thread=thread, turn="newest")
+    return newest
+
+
+def _show_duplicate(out: Output, store: Store, log: Log, question: Question, turn: Turn) -> int:
+    """The message is in the log already: show its turn instead of running it a second time."""
+    if question.as_json:
+        for event in log.events(turn.thread, turn=turn.id):
+            out.json(event_frame(event, log.epoch))
+        out.json(_last_line(log, turn))
+        return FINE
+    complain(f"This is in the log already, as turn {shell_word(turn.id)}; it is shown, not run again.")
+    print_turn(out, store, log, turn.thread, turn.id)
+    return FINE
+
+
+def _last_line(log: Log, turn: Turn) -> bytes:
+    row = turn_row(turn.thread, log.turn_view(turn.thread, turn.id))
+    return encode_json({"event": "turn", "data": {**row, "duplicate": turn.duplicate}})
+
+
+def _factory(name: str) -> Callable[[], Agent]:
+    from turnlog.agents.demo import DemoAgent
+
+    return {"demo": DemoAgent}[name]
+
+
+class Asking:
+    """One turn that this process runs and shows."""
+
+    def __init__(self, out: Output, store: Store, log: Log, question: Question, turn: Turn) -> None:
+        self._out, self._store, self._log, self._question, self._turn = out, store, log, question, turn
+        self._live = Live(out)
+        self._timeline = Timeline(turn.id)
+        self._clock = SystemClock()
+        self._news = asyncio.Event()
+        self._begun = False
+        self._over = False
+        self._reader_gone = False
+        self._stopped_by: signal.Signals | None = None
+        self._ending: asyncio.Future[None] | None = None
+
+    async def run(self) -> int:
+        """Run the agent and print until the turn has ended; give the exit code."""
+        work = asyncio.create_task(
+            run_turn(self._turn, _factory(self._question.agent), log=self._log, workspace=self._question.workspace)
+        )
+        self._on_signals(work)
+        watching = asyncio.gather(self._follow(), self._draw())
+        try:
+            await self._end_of(work)
+            await watching
+        finally:
+            watching.cancel()
+        return self._finish()
+
+    async def _end_of(self, work: asyncio.Task[object]) -> None:
+        """Wait for the runner. Stopped for good by a second signal, it has settled the turn and then raises."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            if self._stopped_by is None:
+                raise
+
+    # --- showing ------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        """Take what the log has of this turn, as it becomes durable, until its terminal event."""
+        first = self._log.turn_view(self._turn.thread, self._turn.id).seq_first
+        async for news in self._log.follow(self._turn.thread, after=first - 1):
+            if news.turn != self._turn.id:
+                continue
+            if self._question.as_json:
+                self._print(lambda news=news: self._out.json(_frame(news, self._log.epoch)))  # type: ignore[misc]
+            if isinstance(news, Draft):
+                self._timeline.draft(news)
+            else:
+                self._timeline.event(news)
+                self._over = news.kind in TERMINAL
+            self._begun = True
+            self._news.set()
+            if self._over:
+                return
+
+    async def _draw(self) -> None:
+        """Print what is new, not more often than it can be read."""
+        loop = asyncio.get_running_loop()
+        while not self._over or self._news.is_set():
+            await self._wait_for_news()
+            self._news.clear()
+            began = loop.time()
+            self._print(self._flush if self._question.as_json else self._draw_once)
+            await asyncio.sleep(max(_DRAW_S, _DRAW_SHARE * (loop.time() - began)))
+
+    def _draw_once(self) -> None:
+        self._live.draw(self._timeline.view(), self._clock.now_us())
+
+    def _flush(self) -> None:
+        self._out.flush()
+
+    async def _wait_for_news(self) -> None:
+        """Until there is news, or the status line has grown old."""
+        try:
+            await asyncio.wait_for(self._news.wait(), _STATUS_S if self._out.terminal and self._begun else None)
+        except TimeoutError:
+            return
+
+    def _print(self, printing: Callable[[], None]) -> None:
+        """Print, unless nobody reads any more: then the turn goes on, as it does when a browser goes away."""
+        if self._reader_gone:
+            return
+        try:
+            printing()
+        except BrokenPipeError:
+            self._reader_gone = True
+            silence()
+
+    # --- ending -------------------------------------------------------------------------------------------------
+
+    def _on_signals(self, work: asyncio.Task[object]) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _EXITS:
+            loop.add_signal_handler(number, self._stop, number, work)
+
+    def _stop(self, number: signal.Signals, work: asyncio.Task[object]) -> None:
+        """The first time ask the turn to end, by a request that its trace shows; the second time end the runner."""
+        if self._stopped_by is not None:
+            work.cancel()
+            return
+        self._stopped_by = number
+        complain("\nInterrupting; what was shown is kept. Once more to stop at once.")
+        by = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        self._ending = asyncio.ensure_future(self._request_end(by, work))
+
+    async def _request_end(self, by: str, work: asyncio.Task[object]) -> None:
+        try:
+            await self._log.request(self._turn.thread, self._turn.id, by=by)
+        except AlreadySettled:
+            return
+        except TurnlogError:
+            work.cancel()
+
+    def _finish(self) -> int:
+        if self._question.as_json:
+            self._print(lambda: self._out.json(_last_line(self._log, self._turn)))
+        else:
+            self._print(self._tell_end)
+        state = self._log.turn_view(self._turn.thread, self._turn.id).state
+        if state == "completed":
+            return FINE
+        return FINDINGS if self._stopped_by is None else _EXITS[self._stopped_by]
+
+    def _tell_end(self) -> None:
+        self._out.line()
+        tell_end(self._out, self._store, self._turn.thread, self._timeline.view())
+        self._out.flush()
+
+
+def _frame(news: Event | Draft, epoch: str) -> bytes:
+    return draft_frame(news) if isinstance(news, Draft) else event_frame(news, epoch)

@@ -1,0 +1,118 @@
+"""What `turnlog doctor` finds out. It opens the engine alone, so that it settles no turn."""
+
+from __future__ import annotations
+
+import platform
+import stat
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from turnlog.cli.failing import sentence
+from turnlog.cli.store import Store
+from turnlog.cli.words import shell_word
+from turnlog.engines.open import open_engine
+from turnlog.engines.protocol import Engine, Phase
+from turnlog.errors import TurnlogError
+from turnlog.events.clock import SystemClock
+from turnlog.folds.turn import decode_view
+from turnlog.limits import PAGE_ROWS
+
+_NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs"})
+_ON_DISK_SCHEMA: Final = 60
+"""Where a SQLite file keeps the number that turnlog uses as its schema version; read before the store is opened."""
+
+_DEAD_MOST: Final = 1_000
+
+
+def examine(store: Store, version: str) -> dict[str, Any]:
+    """Facts by name, `open_turns`, `findings` as sentences, and whether the store is `usable`."""
+    report: dict[str, Any] = {
+        "store": store.url,
+        "path": None if store.path is None else str(store.path),
+        "exists": store.path is None or store.path.exists(),
+        "usable": False,
+        "turnlog": version,
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "apsw": apsw.apsw_version(),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+    findings: list[str] = []
+    if store.path is not None:
+        _examine_files(report, findings, store.path)
+    open_turns: list[dict[str, Any]] = []
+    try:
+        store.check_there()
+        engine = open_engine(store.url, SystemClock())
+    except (TurnlogError, OSError) as error:
+        findings.append(sentence(error, store))
+    else:
+        try:
+            report |= {"usable": True, "epoch": engine.epoch, "durable": engine.caps.durable}
+            open_turns = _open_turns(engine)
+        finally:
+            engine.close()
+    dead = sum(not turn["owner_alive"] for turn in open_turns)
+    if dead:
+        findings.append(f"Turns of dead processes are open: {dead}. Settle them: {store.command('recover')}")
+    return report | {"open_turns": open_turns, "findings": findings}
+
+
+def _open_turns(engine: Engine) -> list[dict[str, Any]]:
+    """The first page of open turns, and whether who writes them is alive."""
+    dead = set(engine.dead_owners(limit=_DEAD_MOST))
+    return [
+        {
+            "thread": row.thread,
+            "turn": row.turn,
+            "name": f"{shell_word(row.turn)} of {shell_word(row.thread)}",
+            "state": decode_view(row.fold).state,
+            "started": row.phase is Phase.STARTED,
+            "owner": row.owner,
+            "owner_alive": row.owner not in dead,
+        }
+        for row in engine.turns(open_only=True, limit=PAGE_ROWS).rows
+    ]
+
+
+def _examine_files(report: dict[str, Any], findings: list[str], path: Path) -> None:
+    """Sizes, permissions, file system, schema; before the store is opened, because reading its file drops locks."""
+    report["file_system"] = _file_system(path)
+    if report["file_system"] in _NETWORK:
+        findings.append(
+            f"The store is on {report['file_system']}: locks and syncs of network file systems cannot be relied on."
+        )
+    if not path.is_file():
+        return
+    wal = path.with_name(f"{path.name}-wal")
+    report.update(
+        bytes=path.stat().st_size,
+        wal_bytes=wal.stat().st_size if wal.exists() else 0,
+        permissions=f"{stat.S_IMODE(path.stat().st_mode):04o}",
+        folder_permissions=f"{stat.S_IMODE(path.parent.stat().st_mode):04o}",
+    )
+    if path.stat().st_mode & 0o077:
+        findings.append(f"Others may read the store. Keep it to yourself: chmod 600 {shell_word(str(path))}")
+    with path.open("rb") as file:
+        header = file.read(_ON_DISK_SCHEMA + 4)
+    report["schema"] = int.from_bytes(header[_ON_DISK_SCHEMA:], "big")
+
+
+def _file_system(path: Path) -> str | None:
+    """The type of the file system that holds `path`, where the system says it."""
+    mounts = Path("/proc/self/mounts")
+    if sys.platform != "linux" or not mounts.exists():
+        return None
+    place = str(path.absolute())
+    best, found = "", None
+    for line in mounts.read_text("utf-8", "surrogateescape").split("\n"):
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        folder = fields[1].encode("latin-1", "replace").decode("unicode_escape") if "\\" in fields[1] else fields[1]
+        if (place == folder or place.startswith(folder.rstrip("/") + "/")) and len(folder) >= len(best):
+            best, found = folder, fields[2]
+    return found
