@@ -83,7 +83,7 @@ class MemoryEngine:
     @property
     def caps(self) -> Caps:
         """See `Engine`."""
-        return Caps(durable=False, shared=False)
+        return Caps(durable=False, shared=True)
 
     @property
     def epoch(self) -> str:

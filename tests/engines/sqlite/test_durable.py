@@ -195,6 +195,27 @@ def test_resting_grows_the_log_and_not_the_store(path: Path) -> None:
     assert path.stat().st_size < 4_000_000
 
 
+def test_a_disk_without_room_for_the_log_is_no_error(engine: SqliteEngine, vfs: PowerVFS) -> None:
+    """C16: growing the log ahead is only for speed; where it fails, or another writer is busy, resting goes on."""
+    vfs.fail(apsw.SQLITE_FULL, on=("write",), k=50, part="wal")
+    engine.rest()
+    assert commit(engine, writes.note("T", base=0)) == [Done(head=1, rev=0, fence=0)]
+
+
+def test_resting_waits_for_no_other_writer(path: Path) -> None:
+    """P8: a process stopped inside a commit holds nobody up that has nothing to write."""
+    engine = SqliteEngine(path, SystemClock(), busy_wait_s=3_600.0)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    engine.rest()
+    other.close()
+    log = path.with_name("store.db-wal")
+    assert log.stat().st_size < WAL_PREGROWN_BYTES
+    engine.rest()
+    assert log.stat().st_size >= WAL_PREGROWN_BYTES
+    engine.close()
+
+
 def test_the_last_one_out_leaves_one_file(path: Path) -> None:
     """After every engine is closed, all is in the store's own file."""
     first, second = _open(path), _open(path)

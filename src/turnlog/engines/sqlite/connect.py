@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from importlib import resources
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -42,22 +43,26 @@ def check_library(version: str) -> None:
         raise StoreVersion(detail=f"SQLite {version} can lose commits; 3.51.3 or later is needed")
 
 
-def connect(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
+class BusyWait:
+    """Waits for another process's lock in equal short steps: SQLite's own, growing ones starve who waits longest."""
+
+    def __init__(self, seconds: float) -> None:
+        self._tries = max(1, round(seconds / _BUSY_POLL_S))
+
+    def __call__(self, tried: int) -> bool:
+        """Wait a little after `tried` attempts; False when the time is over."""
+        time.sleep(_BUSY_POLL_S)
+        return tried < self._tries
+
+
+def _connect(path: Path, vfs: str | None, busy_wait_s: float, flags: int) -> apsw.Connection:
     """A connection with every setting that does not depend on what it is used for."""
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     db = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=_STATEMENTS_CACHED)
-    tries = max(1, round(busy_wait_s / _BUSY_POLL_S))
-    db.set_busy_handler(lambda tried: _wait_while_busy(tried, tries))
+    db.set_busy_handler(BusyWait(busy_wait_s))
     # Spilling a batch would write pages twice; this is a bound, not what is used.
     db.pragma("cache_size", -_CACHE_KIB)
     db.pragma("trusted_schema", 0)
     return db
-
-
-def _wait_while_busy(tried: int, tries: int) -> bool:
-    """Equal short waits: SQLite's own, growing ones starve whoever has waited longest."""
-    time.sleep(_BUSY_POLL_S)
-    return tried < tries
 
 
 def open_writer(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
@@ -70,7 +75,7 @@ def open_writer(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connect
         with _creating:
             create_file(path)
     _check_header(path, vfs)
-    db = connect(path, vfs, busy_wait_s)
+    db = _connect(path, vfs, busy_wait_s, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
         db.pragma("page_size", PAGE_BYTES)
         _set(db, "secure_delete", 1)
@@ -90,7 +95,7 @@ def open_writer(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connect
 
 def open_reader(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
     """A connection to an open store that cannot write."""
-    db = connect(path, vfs, busy_wait_s)
+    db = _connect(path, vfs, busy_wait_s, apsw.SQLITE_OPEN_READWRITE)
     _set(db, "query_only", 1)
     return db
 
@@ -104,13 +109,13 @@ def _set(db: apsw.Connection, name: str, value: int) -> None:
 
 def _set_wal(db: apsw.Connection, busy_wait_s: float) -> None:
     """Switch to WAL. SQLite does not call the busy handler for it, so several first openers take turns here."""
-    for tries_left in range(max(1, round(busy_wait_s / _BUSY_POLL_S)), -1, -1):
+    wait = BusyWait(busy_wait_s)
+    for tried in count():
         try:
             mode = db.pragma("journal_mode", "wal")
         except apsw.BusyError:
-            if not tries_left:
+            if not wait(tried):
                 raise
-            time.sleep(_BUSY_POLL_S)
         else:
             if mode != "wal":
                 raise StoreUnavailable(detail=f"no write-ahead log here, only {mode!r}")
@@ -130,7 +135,8 @@ def _check_header(path: Path, vfs: str | None) -> None:
         header = file.xRead(min(_HEADER_BYTES, file.xFileSize()), 0)
     finally:
         file.xClose()
-    if not header:
+    if not header or (not any(header) and path.with_name(f"{path.name}-journal").exists()):
+        # New, or its creation lost power before the first page was there: SQLite takes back what there is of it.
         return
     application = int.from_bytes(header[68:72], "big")
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC) or application != APPLICATION_ID:

@@ -15,7 +15,7 @@ import apsw
 from turnlog.engines.decide import decide, needs
 from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
 from turnlog.engines.sqlite import reads
-from turnlog.engines.sqlite.connect import open_reader, open_writer
+from turnlog.engines.sqlite.connect import BusyWait, open_reader, open_writer
 from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
 from turnlog.engines.sqlite.faults import translated
@@ -23,12 +23,11 @@ from turnlog.engines.sqlite.owners import OwnerLocks
 from turnlog.engines.sqlite.readers import Readers
 from turnlog.engines.sqlite.store import store
 from turnlog.engines.sqlite.turns import TurnQuery, read_turns
+from turnlog.engines.sqlite.wal import WriteAheadLog
 from turnlog.errors import StoreClosed, StoreUnavailable
 from turnlog.events.clock import Clock
 from turnlog.events.ids import bytes_text, text_bytes
-from turnlog.limits import STORE_BUSY_WAIT_S, WAL_PAGES_CHECKPOINT, WAL_PREGROWN_BYTES, WRITER_POLL_S
-
-_BUSY_PAGES = 4 * WAL_PAGES_CHECKPOINT
+from turnlog.limits import STORE_BUSY_WAIT_S, WAL_PREGROWN_BYTES, WRITER_POLL_S
 
 
 class SqliteEngine:
@@ -50,15 +49,13 @@ class SqliteEngine:
         self._commits = 0
         self._closed = False
         self._proven = True
-        self._wal_pages = 0
-        self._wal_path = path.with_name(f"{path.name}-wal")
-        self._wal_pregrown_bytes = wal_pregrown_bytes
         self._locks = OwnerLocks(path.with_name(f"{path.name}.owners"))
         self._readers = Readers(lambda: open_reader(path, vfs, busy_wait_s))
         with translated():
             self._db = open_writer(path, vfs, busy_wait_s)
             try:
-                self._db.set_wal_hook(self._note_wal_pages)
+                log = path.with_name(f"{path.name}-wal")
+                self._log = WriteAheadLog(self._db, log, BusyWait(busy_wait_s), wal_pregrown_bytes)
                 # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
                 # nothing may be read before it is synced.
                 self._prove()
@@ -111,8 +108,7 @@ class SqliteEngine:
                     self._proven = False
                     self._roll_back()
                     raise
-                if self._wal_pages >= _BUSY_PAGES:
-                    self._checkpoint_if_possible()
+                self._log.after_commit()
 
     def _begin(self) -> None:
         try:
@@ -150,21 +146,6 @@ class SqliteEngine:
         except BaseException:
             self._roll_back()
             raise
-
-    def _note_wal_pages(self, _db: apsw.Connection, _name: str, pages: int) -> int:
-        self._wal_pages = pages
-        return apsw.SQLITE_OK
-
-    def _checkpoint(self) -> None:
-        self._wal_pages = 0
-        self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-
-    def _checkpoint_if_possible(self) -> None:
-        """After a commit, whose outcomes stand: a checkpoint that fails loses nothing, and the next one repeats it."""
-        try:
-            self._checkpoint()
-        except (apsw.Error, OSError):
-            self._proven = False
 
     def _alive(self, db: apsw.Connection, owner: OwnerId) -> bool:
         end = db.execute("SELECT lease_end FROM owner WHERE owner = ?", (text_bytes(owner),)).get
@@ -290,25 +271,7 @@ class SqliteEngine:
         """See `Engine`. Grows the write-ahead log before it is needed, and empties it when it is long."""
         with self._lock, translated():
             self._check_open()
-            if self._wal_pregrown_bytes:
-                self._pregrow_wal(self._wal_pregrown_bytes)
-                self._wal_pregrown_bytes = 0
-            if self._wal_pages >= WAL_PAGES_CHECKPOINT:
-                self._checkpoint()
-
-    def _pregrow_wal(self, size: int) -> None:
-        """Write pages of a transaction that is then taken back: the file keeps its size and is overwritten later."""
-        if self._wal_path.exists() and self._wal_path.stat().st_size >= size:
-            return
-        cache = self._db.pragma("cache_size")
-        self._db.pragma("cache_size", 1)
-        try:
-            self._db.execute(
-                "BEGIN IMMEDIATE; CREATE TABLE growth (body); INSERT INTO growth VALUES (zeroblob(?))", (size,)
-            )
-        finally:
-            self._roll_back()
-            self._db.pragma("cache_size", cache)
+            self._log.rest()
 
     def close(self) -> None:
         """See `Engine`. Whoever closes a store last empties its write-ahead log and deletes it."""

@@ -13,7 +13,6 @@ from turnlog.errors import (
     StoreClosed,
     StoreDamaged,
     StoreError,
-    StoreForeign,
     StoreUnavailable,
 )
 
@@ -25,7 +24,8 @@ _KINDS: Final[tuple[tuple[type[Exception], type[StoreError]], ...]] = (
     (apsw.CantOpenError, StoreUnavailable),
     (apsw.PermissionsError, StoreUnavailable),
     (apsw.CorruptError, StoreDamaged),
-    (apsw.NotADBError, StoreForeign),
+    # The header says that the file is ours before SQLite ever looks at it.
+    (apsw.NotADBError, StoreDamaged),
     (apsw.ConnectionClosedError, StoreClosed),
     # Raised by files of ours, and let through by a VFS written in Python.
     (OSError, StoreUnavailable),

@@ -36,7 +36,8 @@ class Readers:
                 try:
                     yield db
                 finally:
-                    db.execute("ROLLBACK")
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
         finally:
             self._free.put(db)
 
