@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import graphlib
 import inspect
 import os
@@ -79,7 +80,6 @@ VAGUE_FILES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"
 
 # Absolute paths of somebody's machine, and hosts of package registries.
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home/\w+|Users/\w+|opt/\w+)/|\b(?:pypi\.org|pythonhosted\.org)\b")
-NOT_TRACKED = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "dist", "build"}
 
 
 def sources() -> list[Path]:
@@ -351,9 +351,12 @@ def test_every_error_is_used_and_has_a_message() -> None:
 
 
 def checkout() -> Iterator[Path]:
+    """Files of the checkout that git does not ignore; git itself need not be there."""
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text("utf-8").split()] + [".git"]
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name not in NOT_TRACKED | {"__pycache__"})
-        yield from (Path(folder, name) for name in sorted(files))
+        for names in (folders, files):
+            names[:] = sorted(name for name in names if not any(fnmatch.fnmatch(name, glob) for glob in ignored))
+        yield from (Path(folder, name) for name in files)
 
 
 def test_checkout_names_no_machine() -> None:
