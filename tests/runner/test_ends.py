@@ -43,6 +43,17 @@ SOON = 0.05
 """Seconds for a limit that a test waits for."""
 
 
+class Tidy(ScriptedAgent):
+    """Says something more, in no hurry, when it ends."""
+
+    async def run(self, task: Task, emit: Emit) -> Finish:
+        try:
+            return await super().run(task, emit)
+        finally:
+            await asyncio.sleep(SOON / 5)
+            await emit(output("c1"))
+
+
 def last(log: Log, turn: str) -> Any:
     return events(log, turn)[-1].body
 
@@ -143,11 +154,11 @@ def test_an_interrupt_before_the_start_is_heeded(log: Log) -> None:
 
 
 def test_cancelling_the_runner_settles_the_turn(log: Log) -> None:
-    """A cancelled runner stops its agent, settles the turn as cancelled, and only then passes the cancellation on."""
+    """A cancelled runner stops its agent, lets it clean up, settles the turn, and only then passes it on."""
 
     async def main() -> tuple[ScriptedAgent, str]:
         turn = await log.submit("t", "question")
-        agent = ScriptedAgent(text("half"), hang())
+        agent = Tidy(text("half"), hang())
         running = asyncio.create_task(run_turn(turn, lambda: agent, log=log))
         await until(lambda: agent.played == 1)
         running.cancel()
@@ -160,6 +171,7 @@ def test_cancelling_the_runner_settles_the_turn(log: Log) -> None:
 
     _, turn = run(main())
     assert last(log, turn).reason == "cancelled"
+    assert [item.type for item in items(log, turn)] == ["function_call_output", "message"]
 
 
 def test_cancelling_before_the_start_starts_nothing(log: Log) -> None:
@@ -201,13 +213,6 @@ def test_a_loop_that_shuts_down_leaves_no_turn_open(log: Log) -> None:
 def test_a_cancelled_agent_may_clean_up(log: Log) -> None:
     """What an interrupted agent still says while it cleans up is kept, in its place before the end."""
 
-    class Tidy(ScriptedAgent):
-        async def run(self, task: Task, emit: Emit) -> Finish:
-            try:
-                return await super().run(task, emit)
-            finally:
-                await emit(output("c1"))
-
     async def main() -> str:
         turn = await log.submit("t", "question")
         await run_turn(turn, lambda: Tidy(call("c1"), hang()), log=log, idle_s=SOON)
@@ -217,7 +222,7 @@ def test_a_cancelled_agent_may_clean_up(log: Log) -> None:
 
 
 def test_an_agent_that_does_not_stop_is_left_behind(log: Log) -> None:
-    """P5: an agent that ignores its cancellation does not keep its turn open, and what it says later is refused."""
+    """P5: an agent that ignores its cancellation keeps no turn open; what it says later is refused and kept as late."""
     refused: list[BaseException] = []
 
     async def main() -> tuple[Ran, str]:
@@ -248,6 +253,7 @@ def test_an_agent_that_does_not_stop_is_left_behind(log: Log) -> None:
     ran, turn = run(main())
     assert ran.reason == "timed_out"
     assert not items(log, turn)
+    assert [event.kind for event in log.events("t")][-1] == "thread_late"
 
 
 # --- failures -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.runner.running import act, answer, call, hang, items, kinds, open_log, output, run, text, until
+from turnlog.agents.protocol import Task
 from turnlog.engines.memory import MemoryEngine, MemoryStore
 from turnlog.errors import Fenced, StoreError, StoreUnavailable
 from turnlog.events.clock import SystemClock
@@ -17,7 +19,7 @@ from turnlog.journal.log import Log
 from turnlog.runner import Ran, run_turn
 from turnlog.testing.faults import FaultEngine
 from turnlog.testing.killing import Child
-from turnlog.testing.scripted_agent import ScriptedAgent
+from turnlog.testing.scripted_agent import Act, ScriptedAgent
 
 
 def faulty() -> FaultEngine:
@@ -100,6 +102,48 @@ def test_a_failing_write_stops_the_agent(place: str, k: int) -> None:
             assert names[-1] == "message"
     if k == 1:
         assert not agent.begun.is_set()
+
+
+@pytest.mark.parametrize("place", ["commit.before", "commit.after"])
+@pytest.mark.parametrize("k", range(1, 5))
+def test_text_is_never_lost_in_a_failing_write(place: str, k: int) -> None:
+    """P4: whichever write fails, a turn that reads completed has all the text that its agent said."""
+    engine = faulty()
+
+    async def main(log: Log) -> str:
+        turn = await log.submit("t", "question")
+        engine.fail(place, lambda: StoreUnavailable(detail="disk full"), k=k)
+        with contextlib.suppress(StoreError):
+            await run_turn(turn, lambda: ScriptedAgent(text("All "), text("of it")), log=log)
+        engine.heal()
+        await until(lambda: log.turn_view("t", turn.id).state in ("completed", "interrupted"))
+        return turn.id
+
+    with Log(engine) as log:
+        turn = run(main(log))
+        if log.turn_view("t", turn).state == "completed":
+            assert [json.loads(item.raw)["content"][0]["text"] for item in items(log, turn)] == ["All of it"]
+
+
+def test_a_lost_draft_stops_the_agent() -> None:
+    """P2: an agent whose buffered text could not be written learns it at one of its next words, and is stopped."""
+    engine = faulty()
+
+    async def main(log: Log) -> None:
+        turn = await log.submit("t", "question")
+        engine.fail("commit.before", lambda: StoreUnavailable(detail="disk full"), k=2)
+
+        async def pause(_task: Task) -> None:
+            await asyncio.sleep(0.005)
+
+        talk: list[Act] = [text("word "), pause] * 1_000
+        agent = ScriptedAgent(*talk)
+        with pytest.raises(StoreError):
+            await run_turn(turn, lambda: agent, log=log)
+        assert agent.played < 100
+
+    with Log(engine) as log:
+        run(main(log))
 
 
 def test_a_store_that_stays_broken_is_raised_and_settled_later() -> None:

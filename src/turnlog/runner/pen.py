@@ -16,8 +16,9 @@ from turnlog.agents.protocol import (
     StepSignal,
     UsageSignal,
 )
-from turnlog.errors import Overloaded, Refused, StoreError, TooLarge, TurnlogError
+from turnlog.errors import AlreadySettled, Fenced, Overloaded, Refused, StoreError, TooLarge, TurnlogError
 from turnlog.events.kinds import Step
+from turnlog.folds.states import TERMINAL
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
 
@@ -29,7 +30,8 @@ class Pen:
     """Writes one turn for one agent, and knows how long the agent has been silent.
 
     `broken` is told of a refusal that must end the agent even when the agent itself lets it pass: the turn or the store
-    is gone, or something was too large to be kept.
+    is gone, or something was too large to be kept. After a takeover or a failure of the store nothing more is written.
+    What is still said when the turn has settled otherwise is kept as late, and refused all the same.
     """
 
     def __init__(self, turn: Turn, broken: Callable[[TurnlogError], None]) -> None:
@@ -51,15 +53,6 @@ class Pen:
         """Refuse all signals from now on with `error`, unless they are refused already."""
         self._error = self._error or error
 
-    async def flush(self) -> None:
-        """Wait until all drafts are durable, and raise what became of them otherwise."""
-        self._writing += 1
-        try:
-            while self._drafts:
-                await self._drafts.popleft()
-        finally:
-            self._writing -= 1
-
     async def emit(self, signal: Signal) -> None:
         """Write one signal. Returns when it is durable, for a draft when it is buffered; see `Emit`."""
         if self._error is not None:
@@ -67,8 +60,11 @@ class Pen:
         self._writing += 1
         try:
             await self._write(signal)
+            if self._turn.state in TERMINAL:
+                raise AlreadySettled(thread=self._turn.thread, turn=self._turn.id, state=self._turn.state)
         except (Refused, StoreError, TooLarge) as error:
-            self.close(error)
+            if isinstance(error, Fenced | StoreError):
+                self.close(error)
             self._broken(error)
             raise
         finally:
@@ -98,7 +94,8 @@ class Pen:
         except Overloaded:
             if not self._drafts:
                 raise
-            await self.flush()
+            while self._drafts:
+                await self._drafts.popleft()
             self._put_draft(signal)
 
     def _put_draft(self, signal: DraftSignal) -> None:

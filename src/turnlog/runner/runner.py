@@ -152,7 +152,6 @@ class _Run:
         finish = await agent.run(task, self._pen.emit)
         if not isinstance(finish, Finish):
             raise AgentFailed(reason="failed", detail=f"the agent returned {type(finish).__name__} instead of a Finish")
-        await self._pen.flush()
         return finish
 
     def _task(self) -> Task:
@@ -184,12 +183,11 @@ class _Run:
             cut = await self._first_end(agent)
             if cut is None:
                 return _end_of(agent)
-            if isinstance(cut, TurnlogError):
+            if isinstance(cut, Fenced | StoreError):
                 self._pen.close(cut)
             await self._stop(agent)
             return cut
         finally:
-            self._pen.close(self._too_late())
             agent.cancel()
             watcher.cancel()
             await asyncio.wait({watcher})
@@ -207,21 +205,16 @@ class _Run:
                 return _Cut("timed_out", f"the agent was silent for the idle limit of {self._limits.idle_s:g} s")
             ends: set[asyncio.Future[Any]] = {agent, self._cut}
             await asyncio.wait(ends, timeout=min(idle_left, hard_left), return_when="FIRST_COMPLETED")
-            if self._cut.done() and not (agent.done() and _finished(agent)):
+            if self._cut.done():
                 return self._cut.result()
             if agent.done():
                 return None
 
     async def _stop(self, agent: asyncio.Task[Finish]) -> None:
-        """Cancel the agent and let it clean up. One that does not end in time may write no more."""
+        """Cancel the agent and let it clean up. One that does not end in time is left behind."""
         agent.cancel()
         await asyncio.wait({agent}, timeout=self._limits.stop_s)
-        if not agent.done():
-            self._pen.close(self._too_late())
-            agent.cancel()
-            agent.add_done_callback(_look_at)
-        else:
-            _look_at(agent)
+        agent.add_done_callback(_look_at)
 
     async def _watch(self) -> None:
         """Pass requests on to the agent; end it on an interrupt, and when the turn has ended without it."""
@@ -240,11 +233,8 @@ class _Run:
     def _over(self) -> TurnlogError:
         """Why there are no more requests."""
         if self._turn.state in TERMINAL:
-            return self._too_late()
+            return AlreadySettled(thread=self._turn.thread, turn=self._turn.id, state=self._turn.state)
         return Fenced(thread=self._turn.thread, turn=self._turn.id) if self._turn.settled else StoreClosed()
-
-    def _too_late(self) -> AlreadySettled:
-        return AlreadySettled(thread=self._turn.thread, turn=self._turn.id, state=self._turn.state)
 
     async def _requests_of_agent(self) -> AsyncIterator[Requested]:
         while (request := await self._requests.get()) is not None:
@@ -280,10 +270,6 @@ class _Run:
         """How somebody else settled the turn."""
         view = await asyncio.to_thread(self._log.turn_view, self._turn.thread, self._turn.id)
         return Ran(state=view.state, reason=view.reason)
-
-
-def _finished(agent: asyncio.Task[Finish]) -> bool:
-    return not agent.cancelled() and agent.exception() is None
 
 
 def _look_at(agent: asyncio.Task[Finish]) -> None:

@@ -67,6 +67,7 @@ def user(content: object) -> bytes:
 def test_a_follow_up_is_about_what_was_asked_before() -> None:
     """A message without a subject takes that of the last message of the person that has one."""
     history = [
+        user("What is a lease?"),
         user("What is a fence?"),
         b'{"type":"message","role":"assistant","content":"It is a number."}',
         user([{"type": "input_text", "text": "thanks"}]),

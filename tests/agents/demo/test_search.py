@@ -36,6 +36,13 @@ def test_words_together_say_more(tmp_path: Path) -> None:
     assert places(ranked(tmp_path, "owner", "lease"))[0] == "c.txt:2"
 
 
+def test_two_words_together_say_more_than_a_rarer_one(tmp_path: Path) -> None:
+    """A place that holds two of the words comes before one that holds only a rarer one."""
+    write(tmp_path, **{f"{number}_txt": "lease\n\n\n\n\nowner\n" for number in range(8)})
+    write(tmp_path, both_txt="owner of a lease\n", rare_txt="epoch\n")
+    assert places(ranked(tmp_path, "owner", "lease", "epoch"))[0] == "both.txt:1"
+
+
 def test_a_definition_comes_first_when_asked_for(tmp_path: Path) -> None:
     """Where a name is defined comes before where it is used, in a file that comes later too."""
     write(tmp_path, a_py="x = fence(1)\nfence(2)\n", z_py="# about\n\n\n\ndef fence(n):\n    return n\n")
@@ -63,8 +70,8 @@ def test_a_phrase_matches_as_a_whole(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(20)
 def test_a_line_of_a_megabyte_is_no_trap(tmp_path: Path) -> None:
-    """P11: a minified file with a million matches in one line costs no more than reading it, and is quoted in part."""
-    write(tmp_path, a_js="ab" * 500_000)
+    """P11: files with half a million matches in one line of one word cost little more than reading them."""
+    write(tmp_path, **{f"{number}_js": "ab" * 500_000 for number in range(12)})
     assert ranked(tmp_path, "abab") == []
 
 

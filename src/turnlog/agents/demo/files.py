@@ -179,7 +179,7 @@ class Folder:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return "special file"
             data = bytearray()
-            while len(data) <= FILE_BYTES_MAX and (more := os.read(fd, FILE_BYTES_MAX + 1 - len(data))):
+            while more := os.read(fd, FILE_BYTES_MAX + 1 - len(data)):
                 data += more
         self._bytes_left -= len(data)
         text = decode(bytes(data[:FILE_BYTES_MAX]))
