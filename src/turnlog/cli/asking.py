@@ -17,7 +17,7 @@ from turnlog.cli.reading import print_turn
 from turnlog.cli.recover import TOLD_MOST, recovered_lines
 from turnlog.cli.store import Store
 from turnlog.cli.trace import tell_end
-from turnlog.cli.words import shell_word
+from turnlog.cli.words import cut_to, one_line, shell_word
 from turnlog.errors import AlreadySettled, TurnlogError, UnknownTurn
 from turnlog.events.clock import SystemClock
 from turnlog.events.codec import encode_json
@@ -145,6 +145,7 @@ class Asking:
 
     async def run(self) -> int:
         """Run the agent and print until the turn has ended; give the exit code."""
+        self._print(self._tell_beginning)
         work = asyncio.create_task(
             run_turn(self._turn, _factory(self._question.agent), log=self._log, workspace=self._question.workspace)
         )
@@ -164,6 +165,15 @@ class Asking:
         except asyncio.CancelledError:
             if self._stopped_by is None:
                 raise
+
+    def _tell_beginning(self) -> None:
+        """Name the turn before anything can happen to it; of one that is asked again, repeat the question."""
+        if self._question.as_json:
+            return
+        view = self._log.turn_view(self._turn.thread, self._turn.id)
+        again = f" · {one_line(view.preview)}" if view.retry_of is not None else ""
+        self._out.line(cut_to(f"Turn {shell_word(self._turn.id)}{again}", self._out.columns), "dim")
+        self._out.flush()
 
     # --- showing ------------------------------------------------------------------------------------------------
 

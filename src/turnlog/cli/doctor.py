@@ -30,13 +30,14 @@ def doctor(store: Store, *, as_json: bool) -> None:
     else:
         for name, value in report.items():
             if not isinstance(value, list):
-                out.line(f"{name.replace('_', ' '):<16}{one_line(str('-' if value is None else value))}")
+                out.line(f"{name.replace('_', ' '):<20}{one_line(str('-' if value is None else value))}")
         for turn in report["open_turns"]:
             owner = f"owner {turn['owner']}, {'alive' if turn['owner_alive'] else 'dead'}"
-            out.line(f"open turn       {turn['name']} · {turn['state']} · {owner}")
+            out.line(f"open turn           {turn['name']} · {turn['state']} · {owner}")
         for finding in report["findings"]:
-            out.line(f"finding         {one_line(finding)}", "yellow")
-        out.line("Nothing to worry about." if not report["findings"] else "", "green")
+            out.line(f"finding             {one_line(finding)}", "yellow")
+        if not report["findings"]:
+            out.line("Nothing to worry about.", "green")
     if report["findings"]:
         click.get_current_context().exit(STORE if not report["usable"] else FINDINGS)
 

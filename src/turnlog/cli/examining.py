@@ -21,8 +21,12 @@ from turnlog.folds.turn import decode_view
 from turnlog.limits import PAGE_ROWS
 
 _NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs"})
-_ON_DISK_SCHEMA: Final = 60
-"""Where a SQLite file keeps the number that turnlog uses as its schema version; read before the store is opened."""
+_HEADER_BYTES: Final = 100
+_SCHEMA: Final = slice(60, 64)
+_APPLICATION: Final = slice(68, 72)
+"""Where a SQLite file keeps its schema version, and the mark of whose it is."""
+
+_OURS: Final = b"trnl"
 
 _DEAD_MOST: Final = 1_000
 
@@ -94,11 +98,13 @@ def _examine_files(report: dict[str, Any], findings: list[str], path: Path) -> N
         permissions=f"{stat.S_IMODE(path.stat().st_mode):04o}",
         folder_permissions=f"{stat.S_IMODE(path.parent.stat().st_mode):04o}",
     )
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if header[_APPLICATION] != _OURS:
+        return
+    report["schema"] = int.from_bytes(header[_SCHEMA], "big")
     if path.stat().st_mode & 0o077:
         findings.append(f"Others may read the store. Keep it to yourself: chmod 600 {shell_word(str(path))}")
-    with path.open("rb") as file:
-        header = file.read(_ON_DISK_SCHEMA + 4)
-    report["schema"] = int.from_bytes(header[_ON_DISK_SCHEMA:], "big")
 
 
 def _file_system(path: Path) -> str | None:

@@ -8,6 +8,7 @@ from turnlog.cli.store import Store
 from turnlog.cli.words import harmless, one_line, shell_word
 from turnlog.errors import (
     Busy,
+    CursorUnprovable,
     ForkedLog,
     InvalidInput,
     KeyConflict,
@@ -42,6 +43,11 @@ def sentence(error: Exception, store: Store | None) -> str:
         return f"{one_line(error.field)}: {one_line(error.problem)}{_over(error)}."
     if isinstance(error, TurnlogError) and store is not None and isinstance(error, _FACTS_IN_ADVICE):
         return _advice(error, store)
+    if isinstance(error, StoreError):
+        message = (type(error).__doc__ or "").partition("\n")[0]
+        return f"{message} {one_line(error.detail)}" if error.detail else message
+    if isinstance(error, CursorUnprovable):
+        return f"This cursor is not of this log ({error.reason}). Read from the beginning, or go on from {error.head}"
     return harmless(str(error))
 
 

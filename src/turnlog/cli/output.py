@@ -13,6 +13,7 @@ Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 _CODES: Final[dict[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
 _PLAIN_FORMS: Final = {"…": "...", "·": "-", "▸": ">", "—": "-", "“": '"', "”": '"', "’": "'", "×": "x"}
 _COLUMNS_LEAST: Final = 20
+_COLUMNS_ELSEWHERE: Final = 200
 
 
 def _plain_form(error: UnicodeError) -> tuple[str, int]:
@@ -41,7 +42,9 @@ class Output:
 
     @property
     def columns(self) -> int:
-        """The width of the terminal."""
+        """The width of the terminal; a file or a pipe is wide."""
+        if not self.terminal:
+            return _COLUMNS_ELSEWHERE
         return max(_COLUMNS_LEAST, shutil.get_terminal_size().columns)
 
     def write(self, text: str, style: Style = "plain") -> None:

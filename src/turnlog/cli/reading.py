@@ -18,6 +18,7 @@ from turnlog.cli.trace import (
     says_the_end,
     step_line,
     tell_end,
+    tell_unknown,
 )
 from turnlog.cli.words import cut_to, duration, one_line, shell_word, size
 from turnlog.events.kinds import Submitted
@@ -27,7 +28,7 @@ from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView, content_text
 from turnlog.journal.documents import cursor_text
 from turnlog.journal.log import Log
-from turnlog.journal.reading import ThreadView, TranscriptPage
+from turnlog.journal.reading import TranscriptPage
 
 _OUTPUT_LINES: Final = 6
 _NO_ARGS: Final = frozenset({"", "{}", "[]", "null"})
@@ -37,11 +38,11 @@ _ROLES: Final = {"user": "You", "assistant": "Assistant"}
 # --- a thread --------------------------------------------------------------------------------------------------
 
 
-def print_transcript(out: Output, store: Store, row: ThreadView, page: TranscriptPage) -> None:
+def print_transcript(out: Output, store: Store, log: Log, thread: str, page: TranscriptPage) -> None:
     """The messages of a page, each turn's notices under them. A retried attempt is one line: its message came again."""
-    out.line(shell_word(row.thread), "bold")
+    out.line(shell_word(thread), "bold")
     if page.next is not None:
-        older = store.command("show", row.thread, options=(f"--before={cursor_text(page.next)}",))
+        older = store.command("show", thread, options=(f"--before={cursor_text(page.next)}",))
         out.line(f"Older: {older}", "dim")
     turns = {view.turn: view for view in page.turns}
     notices = list(page.notices)
@@ -57,9 +58,9 @@ def print_transcript(out: Output, store: Store, row: ThreadView, page: Transcrip
             due = [notice for notice in notices if _is_due(notice, last, following)]
             notices = [notice for notice in notices if notice not in due]
             for notice in due:
-                _print_notice(out, store, row.thread, notice)
+                _print_notice(out, store, log, thread, notice)
     for notice in notices:
-        _print_notice(out, store, row.thread, notice)
+        _print_notice(out, store, log, thread, notice)
 
 
 def _is_due(notice: Notice, turn: str | None, following: Message | None) -> bool:
@@ -86,7 +87,7 @@ def _print_message(out: Output, message: Message, turns: dict[str, TurnView]) ->
         out.line(f"  attached: {one_line(attachment.name)}", "dim")
 
 
-def _print_notice(out: Output, store: Store, thread: str, notice: Notice) -> None:
+def _print_notice(out: Output, store: Store, log: Log, thread: str, notice: Notice) -> None:
     if notice.retried_by is not None and notice.turn is not None:
         told = store.command("show", thread, notice.turn)
         out.line(f"An earlier attempt was interrupted ({notice.reason}) and asked again. See it: {told}", "dim")
@@ -94,8 +95,8 @@ def _print_notice(out: Output, store: Store, thread: str, notice: Notice) -> Non
     reason = f" ({notice.reason})" if notice.reason else ""
     out.write(f"{notice.kind.capitalize()}{reason}: ", "yellow")
     out.line(notice.text)
-    for call in notice.unknown_calls:
-        out.line(f"  outcome unknown: {one_line(call)}", "yellow")
+    if notice.turn is not None and notice.unknown_calls:
+        tell_unknown(out, log.timeline(thread, notice.turn))
     if notice.turn is None:
         return
     if notice.kind == "interrupted":

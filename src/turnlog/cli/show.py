@@ -33,4 +33,4 @@ def show(store: Store, *, thread: str, turn: str | None, as_json: bool, limit: i
             if as_json:
                 out.json(encode_json(transcript_document(thread, page)))
             else:
-                print_transcript(out, store, log.thread(thread), page)
+                print_transcript(out, store, log, thread, page)

@@ -87,6 +87,8 @@ def indent(depth: int) -> str:
 def label(entry: Entry) -> str:
     """What an entry is, on one line."""
     name = one_line(entry.title or entry.name or entry.kind)
+    if entry.kind == "note" and entry.name == "interrupt_requested":
+        name = f"Interrupt requested by {one_line(entry.title)}" if entry.title else "Interrupt requested"
     return f"{name} [{entry.mark}]" if entry.mark else name
 
 
@@ -129,30 +131,40 @@ def counts(view: TurnView) -> str:
 def tell_end(out: Output, store: Store, thread: str, view: TimelineView) -> None:
     """How a turn ended; after an interruption what is safe, what is unknown and what to do."""
     turn = view.turn
-    took = f" after {duration(turn.settled_at - turn.submitted_at)}" if turn.settled_at is not None else ""
-    rest = f"{took}{counts(turn)} · turn {shell_word(turn.turn)}"
+    took = duration(turn.settled_at - turn.submitted_at) if turn.settled_at is not None else None
+    rest = f"{counts(turn)} · turn {shell_word(turn.turn)}"
     if turn.state == "completed":
-        out.line(f"Done{rest}", "dim")
+        out.line(f"Done in {took}{rest}", "dim")
         return
     if turn.state != "interrupted":
         out.line(f"{STATE_WORDS[turn.state].capitalize()}{rest}", "yellow")
         out.line(notice_text("queued" if turn.state == "submitted" else "running", None, 0))
         out.line(f"Watch it: {store.command('tail', thread, options=('--follow',))}")
         return
-    unknown = [entry for entry in view.entries if entry.kind == "tool" and entry.status == "unknown"]
+    unknown = _unknown(view)
     out.write(f"Interrupted ({turn.reason or 'reason unreadable'})", "yellow")
-    out.line(rest, "dim")
+    out.line(f" after {took}{rest}", "dim")
     out.line(notice_text("interrupted", turn.reason, len(unknown)))
     for entry in view.entries:
         if says_the_end(entry) and entry.text:
             block(out, entry.text, "  ", "dim")
     if any(entry.kind == "message" and entry.text for entry in view.entries):
         out.line("The text above is all that was shown; it is kept.")
+    tell_unknown(out, view)
+    out.line(f"Ask again: {retry_command(store, thread, turn.turn)}")
+
+
+def tell_unknown(out: Output, view: TimelineView) -> None:
+    """The calls that were begun and whose outcome nobody knows."""
+    unknown = _unknown(view)
     for entry in unknown[:_UNKNOWN_SHOWN]:
         out.line(f"  outcome unknown: {label(entry)}", "yellow")
     if len(unknown) > _UNKNOWN_SHOWN:
         out.line(f"  and {len(unknown) - _UNKNOWN_SHOWN} more", "yellow")
-    out.line(f"Ask again: {retry_command(store, thread, turn.turn)}")
+
+
+def _unknown(view: TimelineView) -> list[Entry]:
+    return [entry for entry in view.entries if entry.kind == "tool" and entry.status == "unknown"]
 
 
 def retry_command(store: Store, thread: str, turn: str) -> str:
