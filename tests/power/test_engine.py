@@ -62,7 +62,6 @@ def test_no_acknowledged_write_is_lost(
     assert wrong == []
 
 
-@pytest.mark.xfail(strict=True, reason="a first page without its first sector is taken for a foreign file")
 def test_a_store_whose_creation_lost_power_can_be_created_again(tmp_path: Path) -> None:
     """Before the first opening returned, no image of the disk is refused: nobody has anything to lose in it."""
     disk = Disk()

@@ -1,0 +1,87 @@
+"""What the outside knows of a log: what was acknowledged to it, and what it was shown, each with the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """`at` is the position of the disk when the fact was known; 0 where no disk is recorded."""
+
+    at: int = 0
+    thread: str
+    turn: str
+
+
+class Accepted(Fact, frozen=True, kw_only=True, tag=True):
+    """The submission's receipt was durable."""
+
+    content: str
+    key: str | None
+
+
+class Began(Fact, frozen=True, kw_only=True, tag=True):
+    """The agent was started."""
+
+
+class Wrote(Fact, frozen=True, kw_only=True, tag=True):
+    """An item's receipt was durable."""
+
+    raw: bytes
+
+
+class Stepped(Fact, frozen=True, kw_only=True, tag=True):
+    """A step's receipt was durable."""
+
+    step: str
+    status: str | None
+
+
+class Ended(Fact, frozen=True, kw_only=True, tag=True):
+    """The turn's end was acknowledged: `completed` or `interrupted`."""
+
+    state: str
+
+
+class ShownEvent(Fact, frozen=True, kw_only=True, tag=True):
+    """A follower got an event; of one without a turn, `turn` is empty."""
+
+    seq: int
+    kind: str
+    data: bytes
+
+
+class ShownDraft(Fact, frozen=True, kw_only=True, tag=True):
+    """A follower got a piece of a draft."""
+
+    draft: str
+    after: int
+    rev: int
+    offset: int
+    text: str
+
+
+AnyFact = Accepted | Began | Wrote | Stepped | Ended | ShownEvent | ShownDraft
+
+
+class Account:
+    """Facts in the order in which they became known. `position` gives their moment, `tell` passes them on at once."""
+
+    def __init__(
+        self, position: Callable[[], int] = lambda: 0, tell: Callable[[Fact], None] = lambda fact: None
+    ) -> None:
+        self.facts: list[Fact] = []
+        self._position = position
+        self._tell = tell
+
+    def add(self, fact: Fact) -> None:
+        """Note a fact, known now."""
+        fact = msgspec.structs.replace(fact, at=self._position())
+        self._tell(fact)
+        self.facts.append(fact)
+
+    def by(self, position: int) -> list[Fact]:
+        """What was known at a position of the disk."""
+        return [fact for fact in self.facts if fact.at <= position]
