@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from turnlog.errors import TooLarge
 from turnlog.events.codec import RawHead, encode_json
@@ -117,6 +117,13 @@ class DraftBook:
             if self.current is draft:
                 self.current = None
 
+    def refuse_waiting(self, error: Exception) -> None:
+        """Tell those who wait for text that cannot be written by itself; what closes the drafts still keeps it."""
+        for draft in self.drafts.values():
+            waiting, draft.waiting = draft.waiting, []
+            for receipt in waiting:
+                receipt.refuse(error)
+
     def next_attempt(self) -> None:
         """Begin the next attempt, with anonymous drafts counted from 0 again."""
         self.close(list(self.drafts.values()))
@@ -139,14 +146,16 @@ class DraftBook:
         """The drafts that a raw item replaces: those of its id or call, else the oldest anonymous one of its kind."""
         kind = str(head.type) if isinstance(head.type, str) else ""
         wanted: DraftKind | None
+        names: tuple[Any, ...]
         if is_call_output(kind):
-            targets, wanted = {head.call_id}, "output"
+            names, wanted = (head.call_id,), "output"
         elif is_call(kind):
-            targets, wanted = {head.id, head.call_id}, "args"
+            names, wanted = (head.id, head.call_id), "args"
         elif kind == "reasoning":
-            targets, wanted = {head.id}, "reasoning"
+            names, wanted = (head.id,), "reasoning"
         else:
-            targets, wanted = {head.id}, "text" if head.role == "assistant" else None
+            names, wanted = (head.id,), "text" if head.role == "assistant" else None
+        targets = {name for name in names if isinstance(name, str)}
         named = [draft for draft in self.drafts.values() if draft.name.kind == wanted and draft.name.target in targets]
         if named or wanted is None:
             return named

@@ -40,7 +40,8 @@ class Follower:
 
     async def wait(self) -> None:
         """Wait for the bell; raises `StoreClosed` when the log is closed."""
-        await self._bell.wait()
+        if not self.closed:  # closed while this reader was busy: it may have silenced the last ring
+            await self._bell.wait()
         if self.closed:
             raise StoreClosed
 
@@ -110,7 +111,7 @@ def parse_cursor(engine: Engine, thread: str, after: int | str) -> int:
         seq = after
     else:
         epoch, _, number = after.rpartition(".")
-        if not number.isascii() or not number.isdigit():
+        if not epoch or not number.isascii() or not number.isdigit():
             raise CursorUnprovable(thread=thread, reason="malformed", head=current)
         if epoch != engine.epoch:
             raise CursorUnprovable(thread=thread, reason="epoch", head=current)

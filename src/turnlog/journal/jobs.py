@@ -22,7 +22,6 @@ from turnlog.errors import KeyConflict as KeyConflictError
 from turnlog.events.codec import decode_body
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
 from turnlog.folds.turn import decode_view, next_view
-from turnlog.journal.drafts import DraftBook
 from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up, turn_row
@@ -46,8 +45,8 @@ class Job:
         """The receipt's value, once the plan is durable and taken into the state."""
         raise NotImplementedError
 
-    def refusal(self, outcome: Outcome) -> Any | TurnlogError:
-        """What the receipt becomes for an outcome other than `Done` and `Moved`: a value, or the error to raise."""
+    def refusal(self, outcome: Outcome) -> Any:
+        """The receipt's value for an outcome other than `Done` and `Moved`, or raise what it is refused with."""
         raise AssertionError(f"{type(self).__name__} is never answered by {outcome}")
 
     def facts(self) -> dict[str, str | None]:
@@ -76,7 +75,7 @@ class SubmitJob(Job):
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """See `Job`. Raises `Busy` while another turn of the thread is open, unless this one is known already."""
-        if any(turn.row.owner != desk.owner for turn in state.open.values()):
+        if state.open:  # also an own turn may have been taken over and settled elsewhere
             catch_up(desk.engine, state, desk.owner)
         if state.open:
             self._refuse_if_unknown(state, desk)
@@ -98,7 +97,7 @@ class SubmitJob(Job):
             fold=b"",
         )
         row = turn_row(row, view)
-        self.opened = OpenTurn(replace(row, owner=desk.owner, fence=1), view, book=DraftBook())
+        self.opened = OpenTurn(replace(row, owner=desk.owner, fence=1), view, ours=True)
         plan.writes.append(
             Write(
                 thread=self.thread,
@@ -124,12 +123,12 @@ class SubmitJob(Job):
         plan.state.open[self.turn] = self.opened
         return self.finish(Accepted(self.opened.row, False, self.opened))
 
-    def refusal(self, outcome: Outcome) -> Any | TurnlogError:
+    def refusal(self, outcome: Outcome) -> Any:
         """See `Job`."""
         if isinstance(outcome, Duplicate):
             return self.finish(Accepted(outcome.row, True, None))
         assert isinstance(outcome, KeyConflict)
-        return KeyConflictError(
+        raise KeyConflictError(
             thread=self.thread,
             turn=outcome.row.turn,
             key=self.body.key,
@@ -152,7 +151,7 @@ class RequestJob(Job):
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """See `Job`. A second interrupt changes nothing; a second decision raises `AlreadyDecided`."""
         turn = state.open.get(self.turn)
-        if turn is not None and turn.row.owner != desk.owner:
+        if turn is None or turn.row.owner != desk.owner:  # what others do with it is not followed
             catch_up(desk.engine, state, desk.owner)
             turn = state.open.get(self.turn)
         if turn is None:

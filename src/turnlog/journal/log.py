@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -54,13 +55,13 @@ class Log:
         self._hub = Hub()
         self._reading = Reading(engine)
         self.owner = self._ids.owner_id()
-        try:
+        with ExitStack() as opened:
+            opened.callback(engine.close)
             engine.lease(self.owner, LEASE_S)
             self._writer = Writer(engine, self.owner, self._clock, self._hub)
+            opened.callback(self._writer.close)
             self.recovered = self.recover()
-        except BaseException:
-            engine.close()
-            raise
+            opened.pop_all()
 
     @property
     def epoch(self) -> str:

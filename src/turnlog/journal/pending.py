@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from turnlog.errors import Overloaded
-from turnlog.journal.turn_jobs import DraftPart, FlushJob
+from turnlog.events.ids import text_bytes
+from turnlog.journal.turn_jobs import DraftPart, FlushJob, TurnJob
 from turnlog.limits import DRAFT_CHUNK_BYTES, DRAFT_DELAY_S, DRAFT_PENDING_BYTES_MAX
 
 Key = tuple[str, str, int]
@@ -34,8 +35,7 @@ class PendingDrafts:
         """Take a part, and tell whether the writer must be woken for it. Raises `Overloaded`, having taken nothing."""
         key = (thread, turn, fence)
         waiting = self._waiting.get(key)
-        # A character is at most four bytes; what it is exactly does not matter for a bound on memory.
-        size = len(part.text) * 4
+        size = len(part.text) if part.text.isascii() else len(text_bytes(part.text))
         if waiting is not None and waiting.size_bytes + size > DRAFT_PENDING_BYTES_MAX:
             raise Overloaded(
                 thread=thread, turn=turn, limit="DRAFT_PENDING_BYTES_MAX", limit_value=DRAFT_PENDING_BYTES_MAX
@@ -52,6 +52,16 @@ class PendingDrafts:
         """What waits for a turn: it goes along with the job that comes now."""
         waiting = self._waiting.pop((thread, turn, fence), None)
         return [] if waiting is None else waiting.parts
+
+    def put_back(self, job: TurnJob, at_s: float) -> None:
+        """Take a failed job's parts back, in front of what came later, to be flushed from `at_s` on.
+
+        Without parts it is the turn's earlier text, already with the writer, that is to be flushed then.
+        """
+        waiting = self._waiting.setdefault((job.thread, job.turn, job.fence), _Waiting(at_s))
+        waiting.parts = job.parts + waiting.parts
+        waiting.size_bytes += sum(len(part.text) for part in job.parts)
+        waiting.since_s = max(waiting.since_s, at_s)
 
     def due(self, now_s: float, *, all_of_them: bool) -> list[FlushJob]:
         """Jobs for what has waited long enough."""

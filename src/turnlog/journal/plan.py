@@ -90,7 +90,7 @@ class Plan:
         closing: Sequence[OpenDraft] = (),
         fenced: bool = True,
     ) -> None:
-        """Add one write of the events planned since index `since`, which closes `closing`; fenced if the turn is own."""
+        """Add one write of the events planned since index `since`, which closes `closing`; fenced in an own turn."""
         events = self.events[since:]
         turn_after, thread_after = self._rows_after(turn) if events else (None, None)
         self.writes.append(
@@ -137,8 +137,9 @@ class Plan:
                 self._settles(draft)
 
     def begin_answer(self, turn: OpenTurn) -> None:
-        """Add `assistant_started` if the turn lacks it. It is the first event of any plan that has it."""
-        if not self.events and next_state(turn.view.state, AssistantStarted.kind) is not None:
+        """Add `assistant_started` if the turn lacks it: no other event of a plan that goes on changes the state."""
+        planned = any(event.kind == AssistantStarted.kind for event in self.events)
+        if not planned and next_state(turn.view.state, AssistantStarted.kind) is not None:
             self.event(AssistantStarted(), turn.row.turn)
 
     def _settles(self, draft: OpenDraft) -> None:
@@ -156,15 +157,17 @@ class Plan:
             self.turn.counted |= self.counted
         if self.fold is not None:
             self.state.take(self.events, self.fold, self.turn)
-        if dones:
-            self.state.head, self.state.rev = dones[-1].head, dones[-1].rev
+        if dones and dones[-1].head == self.state.head:
+            self.state.rev = dones[-1].rev
+        elif dones:  # drafts alone name no base: somebody appended before them, and that is still to be read
+            self.state.stale = True
         return self._release(None)
 
-    def fail(self, error: Exception) -> list[Settlement]:
+    def fail(self, error: BaseException) -> list[Settlement]:
         """Tell waiting drafts that the plan was not carried out."""
         return self._release(error)
 
-    def _release(self, error: Exception | None) -> list[Settlement]:
+    def _release(self, error: BaseException | None) -> list[Settlement]:
         settlements: list[Settlement] = []
         for draft, receipts in self.settles:
             draft.waiting = [receipt for receipt in draft.waiting if receipt not in receipts]

@@ -115,22 +115,21 @@ class Reading:
             for event in self._events(thread, seq - 1, None, before=seq + 1):
                 fold.event(event)
         if row.phase is not Phase.SETTLED:
-            self._rest_of_turn(fold, thread, turn, after)
+            self._rest(fold, thread, after)
         return fold.view()
 
-    def _rest_of_turn(self, fold: Timeline, thread: str, turn: str, after: int) -> None:
-        """What came while the pages were read, and the drafts of that very moment."""
+    def _rest(self, fold: Timeline | Transcript, thread: str, after: int) -> int:
+        """What came while the pages were read, and the drafts of that very moment. Returns the head then."""
         while True:
             tail = self._engine.tail(thread, after=after, rev=0, limit=READ_EVENTS_MAX)
             for record in tail.events:
                 after = record.seq
-                if record.turn == turn:
-                    fold.event(decode_record(thread, record))
+                fold.event(decode_record(thread, record))
             if after >= tail.head:
                 break
         for draft in joined(tail):
-            if draft.turn == turn:
-                fold.draft(draft)
+            fold.draft(draft)
+        return tail.head
 
     def transcript(self, thread: str, limit: int, before: bytes | None) -> TranscriptPage:
         """Messages and notices of the newest turns before a place."""
@@ -143,8 +142,7 @@ class Reading:
             fold.event(event)
             head = max(head, event.seq)
         if any(row.phase is not Phase.SETTLED for row in page.rows):
-            for draft in self.drafts(thread):
-                fold.draft(draft)
+            head = self._rest(fold, thread, head)
         view = fold.view()
         return TranscriptPage(
             messages=view.messages,

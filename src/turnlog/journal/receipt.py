@@ -114,6 +114,9 @@ def _call_in(loop: asyncio.AbstractEventLoop, callbacks: list[Callable[[], None]
         for callback in callbacks:
             callback()
 
-    if loop.is_closed():  # nobody is left in it who could be told
-        return
-    loop.call_soon_threadsafe(run_all)
+    try:
+        loop.call_soon_threadsafe(run_all)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+        # Nobody is left in it who could be told.

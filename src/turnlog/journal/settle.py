@@ -69,7 +69,7 @@ def _close_drafts(plan: Plan, turn: OpenTurn, *, synthesized: Synthesized, text:
         elif draft.name.kind in ("text", "reasoning"):
             body = _text_step(draft, turn, text)
         else:
-            body = _call_step(draft, call)
+            body = _call_step(draft, turn, call)
         plan.event(body, turn.row.turn)
 
 
@@ -99,13 +99,13 @@ def _text_step(draft: OpenDraft, turn: OpenTurn, status: StepStatus) -> Step:
     )
 
 
-def _call_step(draft: OpenDraft, status: StepStatus) -> Step:
-    """Half arguments or output are no item: they stay in the trace, with the call they belong to."""
-    call = None if draft.name.anonymous else draft.name.target
+def _call_step(draft: OpenDraft, turn: OpenTurn, status: StepStatus) -> Step:
+    """Half arguments or output are no item: they stay in the trace, with the call or step they belong to."""
+    target = None if draft.name.anonymous else draft.name.target
     return Step(
-        id=call or f"~{draft.id}",
+        id=target or f"~{draft.id}",
         step="tool",
-        call_id=call,
+        call_id=None if target in turn.steps else target,
         status=status,
         args=draft.whole if draft.name.kind == "args" else None,
         output=draft.whole if draft.name.kind == "output" else None,
@@ -116,12 +116,12 @@ def _call_step(draft: OpenDraft, status: StepStatus) -> Step:
 def dropped_events(attempt: int, reason: str | None, drafts: Sequence[OpenDraft]) -> Iterator[AttemptDropped]:
     """The given-up attempt, in as many events as its text needs."""
     group: list[OpenDraft] = []
-    size = 0
+    size = 0 if reason is None else len(encode_json(reason))
     for draft in drafts:
         more = draft.encoded_bytes + 2 * NAME_BYTES_MAX
-        if group and size + more > _DROPPED_BYTES_MAX:
+        if size and size + more > _DROPPED_BYTES_MAX:
             yield _dropped(attempt, reason, group)
-            group, size = [], 0
+            group, size, reason = [], 0, None
         group.append(draft)
         size += more
     yield _dropped(attempt, reason, group)

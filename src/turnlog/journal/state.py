@@ -70,6 +70,8 @@ class OpenTurn:
     steps: set[str] = field(default_factory=set)
     book: DraftBook = field(default_factory=DraftBook)
     requested: list[Requested] = field(default_factory=list)
+    ours: bool = False
+    """This log accepted it and gave it to somebody to work on; without that, an own turn is one to recover."""
     lost: bool = False
     """Another process took it over or settled it."""
     failed: TurnlogError | None = None
@@ -220,26 +222,31 @@ def catch_up(engine: Engine, state: ThreadState, owner: OwnerId) -> None:
 
     What is read in several steps may belong to several moments; the base of the next write tells, and it is read again.
     """
-    state.stale = False
+    state.stale = True  # until all of it has been read
     if state.head:
         _follow_events(engine, state)
     elif rows := engine.threads(thread=state.thread, limit=1).rows:
         state.head, state.rev = rows[0].head, rows[0].rev
         state.fold = _thread_fold(rows[0])
-    else:
-        return
+    if state.head:
+        _follow_open(engine, state, owner)
+    state.stale = False
+
+
+def _follow_open(engine: Engine, state: ThreadState, owner: OwnerId) -> None:
     open_rows = engine.turns(thread=state.thread, open_only=True, limit=PAGE_ROWS_MAX).rows
     for row in open_rows:
         mine = row.owner == owner and row.turn in state.open and state.open[row.turn].row.fence == row.fence
         if not mine:
-            _lose(state.open.get(row.turn))
+            lose(state.open.get(row.turn))
             state.open[row.turn] = follow_turn(engine, row) if row.owner == owner else OpenTurn(row, _view(row))
     still_open = {row.turn for row in open_rows}
     for turn in [turn for turn in state.open if turn not in still_open]:
-        _lose(state.open.pop(turn))
+        lose(state.open.pop(turn))
 
 
-def _lose(turn: OpenTurn | None) -> None:
+def lose(turn: OpenTurn | None) -> None:
+    """Note that another writer has taken a turn over, if there is one."""
     if turn is not None:
         turn.lost = True
 

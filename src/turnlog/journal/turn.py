@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from turnlog.errors import DuplicateTurn, InvalidInput, StoreClosed, TooLarge
-from turnlog.events.codec import accept_raw, check_value, encode_json
+from turnlog.events.codec import accept_raw, check_value, encode_body, encode_json
 from turnlog.events.ids import check_name
 from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
 from turnlog.folds.states import TERMINAL
@@ -162,7 +162,7 @@ class Turn:
             step = msgspec.convert(msgspec.to_builtins(step), Step)
         except msgspec.ValidationError as error:
             raise InvalidInput(field="step", problem=str(error)) from None
-        return self._writer.put(StepJob(**self._names, body=step))
+        return self._writer.put(StepJob(**self._names, body=step, size_bytes=len(encode_body(step))))
 
     def drop_attempt(self, reason: str | None = None) -> Receipt[int]:
         """The agent begins again: what this attempt has shown stays in the trace, and nowhere else."""
@@ -186,6 +186,7 @@ class Turn:
 
     async def requests(self) -> AsyncIterator[Requested]:
         """What others asked of the owner of this turn, as it is written, by any process. Ends when the turn does."""
+        self._writer.check()
         given = 0
         with self._writer.hub.subscribe(self.thread) as follower:
             while self._open is not None:

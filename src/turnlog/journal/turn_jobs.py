@@ -109,16 +109,16 @@ class TurnJob(Job):
         if row is None:
             error = UnknownTurn(thread=self.thread, turn=self.turn)
         elif row.fence == self.fence and row.owner == desk.owner and row.phase is Phase.SETTLED:
-            return self.seal_late(state, desk, row)
+            error = AlreadySettled(thread=self.thread, turn=self.turn, state=decode_view(row.fold).state)
+            self.refuse_parts(error)
+            return self.seal_late(state, desk, row, error)
         else:
             error = Fenced(thread=self.thread, turn=self.turn, fence=row.fence)
         self.refuse_parts(error)
         raise error
 
-    def seal_late(self, state: ThreadState, desk: Desk, row: TurnRow) -> Plan:
+    def seal_late(self, state: ThreadState, desk: Desk, row: TurnRow, error: AlreadySettled) -> Plan:
         """The turn has settled under this writer's own fence."""
-        error = AlreadySettled(thread=self.thread, turn=self.turn, state=decode_view(row.fold).state)
-        self.refuse_parts(error)
         raise error
 
     def refuse_parts(self, error: TurnlogError) -> None:
@@ -127,13 +127,19 @@ class TurnJob(Job):
             part.receipt.refuse(error)
         self.parts = []
 
+    def tell_parts(self, error: Exception) -> None:
+        """Tell those who wait for text that is not stored now; the text itself stays here, to be tried again."""
+        for part in self.parts:
+            part.receipt.refuse(error)
+        self.parts = [part._replace(receipt=Receipt()) for part in self.parts]
+
     def value(self, plan: Plan, dones: Sequence[Done]) -> Any:
         """See `Job`: the seq of its last event."""
         return plan.events[-1].seq if plan.events else plan.state.head
 
-    def refusal(self, outcome: Outcome) -> Any | TurnlogError:
+    def refusal(self, outcome: Outcome) -> Any:
         """See `Job`."""
-        return Fenced(thread=self.thread, turn=self.turn, fence=getattr(outcome, "fence", None))
+        raise Fenced(thread=self.thread, turn=self.turn, fence=getattr(outcome, "fence", None))
 
     def facts(self) -> dict[str, str | None]:
         """See `Job`."""
@@ -163,7 +169,11 @@ class FlushJob(TurnJob):
 
     def plan(self, plan: Plan, turn: OpenTurn, desk: Desk) -> None:
         """See `TurnJob`."""
-        self.check_kind(turn, Item.kind)
+        try:
+            self.check_kind(turn, Item.kind)
+        except TurnlogError as error:
+            turn.book.refuse_waiting(error)
+            raise
         plan.flush(turn)
 
     def check(self, turn: OpenTurn) -> None:
@@ -196,7 +206,7 @@ class EventJob(TurnJob):
         """The events it appends."""
         raise NotImplementedError
 
-    def seal_late(self, state: ThreadState, desk: Desk, row: TurnRow) -> Plan:
+    def seal_late(self, state: ThreadState, desk: Desk, row: TurnRow, error: AlreadySettled) -> Plan:
         """Keep it as an event of the thread, so that the turn's own end stays its end."""
         view = decode_view(row.fold)
         if len(view.late) >= EVENTS_LATE_MAX:
@@ -296,7 +306,7 @@ class InterruptJob(TurnJob):
     detail: str | None
 
     def plan(self, plan: Plan, turn: OpenTurn, desk: Desk) -> None:
-        """See `TurnJob`. A turn that never started says so, whatever the reason was."""
+        """See `TurnJob`."""
         plan_interrupted(plan, turn, reason=self.reason, detail=self.detail)
 
     def check(self, turn: OpenTurn) -> None:

@@ -6,11 +6,11 @@ from collections.abc import MutableMapping
 
 from turnlog.errors import StoreError
 from turnlog.journal.follow import Hub
-from turnlog.journal.jobs import Job
+from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.plan import Desk
 from turnlog.journal.receipt import Receipt, settle
 from turnlog.journal.recovery import Pair, Recovered, recover
-from turnlog.journal.state import ThreadState, catch_up
+from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.journal.turn_jobs import CompleteJob, InterruptJob
 from turnlog.limits import LEASE_RENEW_S, LEASE_S, STORE_PROBE_S, WRITER_POLL_S
 
@@ -24,7 +24,7 @@ class Upkeep:
         self._desk = desk
         self._hub = hub
         self._states = states
-        self._mine: dict[str, set[str]] = {}
+        self._mine: dict[str, list[OpenTurn]] = {}
         self._owed: dict[Pair, CompleteJob | InterruptJob] = {}
         self._owed_at = NEVER
         self._renew_at = 0.0
@@ -35,16 +35,16 @@ class Upkeep:
     # --- own turns ---------------------------------------------------------------------------------------------
 
     def follow(self, state: ThreadState) -> None:
-        """Note which turns of a thread are open and own."""
-        own = {turn_id for turn_id, turn in state.open.items() if turn.row.owner == self._desk.owner}
+        """Note which turns of a thread are open and own, and somebody works on them."""
+        own = [turn for turn in state.open.values() if turn.ours]
         if own:
             self._mine[state.thread] = own
         else:
             self._mine.pop(state.thread, None)
 
-    def mine(self) -> list[Pair]:
+    def mine(self) -> list[OpenTurn]:
         """All own open turns."""
-        return [(thread, turn) for thread, turns in self._mine.items() for turn in turns]
+        return [turn for turns in self._mine.values() for turn in turns]
 
     def owns_in(self, thread: str) -> bool:
         """Whether a turn of the thread is open and own."""
@@ -59,16 +59,24 @@ class Upkeep:
 
     # --- turns that could not be settled -----------------------------------------------------------------------
 
-    def owe(self, job: CompleteJob | InterruptJob) -> None:
-        """The store refused to end a turn: it is tried again until it works, for nobody else will while we live."""
-        self._owed[job.thread, job.turn] = job
-        self._owed_at = self._desk.clock.boot_s() + STORE_PROBE_S
+    def doubt(self, job: Job) -> None:
+        """The store failed while it took `job`. Nobody else makes good what that leaves open while we live.
 
-    def owed(self, now: float) -> list[Job]:
+        The end of a turn is tried again until it works. A submission that is stored all the same, without anybody who
+        would work on it, is settled by recovery.
+        """
+        soon = self._desk.clock.boot_s() + STORE_PROBE_S
+        if isinstance(job, CompleteJob | InterruptJob):
+            self._owed[job.thread, job.turn] = job
+            self._owed_at = soon
+        elif isinstance(job, SubmitJob):
+            self._recover_at = min(self._recover_at, soon)
+
+    def owed(self, now: float) -> list[CompleteJob | InterruptJob]:
         """Ends to try again now."""
         if now < self._owed_at:
             return []
-        jobs: list[Job] = []
+        jobs: list[CompleteJob | InterruptJob] = []
         for job in self._owed.values():
             job.receipt = Receipt()
             jobs.append(job)
@@ -118,10 +126,14 @@ class Upkeep:
     def recover(self) -> list[Recovered]:
         """Settle the turns of dead writers, and note when to look again."""
         engine, clock = self._desk.engine, self._desk.clock
-        found = recover(engine, self._desk.owner, clock, self.mine())
-        for recovered in found:
-            self._states.pop(recovered.thread, None)
-        settle([], self._hub.wakes({recovered.thread for recovered in found}))
+        mine = {(turn.row.thread, turn.row.turn) for turn in self.mine()}
+        found = recover(engine, self._desk.owner, clock, mine)
+        threads = {recovered.thread for recovered in found}
+        for thread in threads:
+            if (state := self._states.get(thread)) is not None:
+                catch_up(engine, state, self._desk.owner)
+                self.follow(state)
+        settle([], self._hub.wakes(threads))
         lease_end = engine.lease_end()
         self._recover_at = clock.boot_s() + min(LEASE_S, LEASE_S if lease_end is None else lease_end)
         return found
@@ -132,7 +144,10 @@ class Upkeep:
         if job.tries or state is None or all(turn.row.owner == self._desk.owner for turn in state.open.values()):
             return False
         job.tries += 1
-        return any(recovered.thread == job.thread for recovered in self.recover())
+        try:
+            return any(recovered.thread == job.thread for recovered in self.recover())
+        except StoreError:
+            return False
 
     def _look_at_others(self) -> None:
         """Notice what other processes wrote: wake followers, and take requests to own turns in."""
@@ -149,4 +164,4 @@ class Upkeep:
 
     def _moved(self, state: ThreadState) -> bool:
         rows = self._desk.engine.threads(thread=state.thread, limit=1).rows
-        return any((row.head, row.rev) != (state.head, state.rev) for row in rows)
+        return any(state.stale or (row.head, row.rev) != (state.head, state.rev) for row in rows)

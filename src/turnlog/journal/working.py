@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 from turnlog.errors import AgentFailed, AlreadySettled, Fenced, StoreError, TooLarge, TurnlogError
 from turnlog.events.codec import encode_json
 from turnlog.events.kinds import Reason
+from turnlog.folds.states import TERMINAL
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
 from turnlog.limits import DETAIL_BYTES_MAX
@@ -24,8 +25,9 @@ class Working:
     """The work on one turn, for `with` and `async with`.
 
     Entered, the submission and the start are durable; a submission that was in the log before raises `DuplicateTurn`.
-    Left normally, the turn completes; left by an exception or a cancellation, its drafts are closed and it is
-    interrupted before the exception goes on. A body that has settled the turn itself is left alone.
+    Left normally, the turn completes, or `Fenced` says that another process has taken it over; left by an exception or
+    a cancellation, its drafts are closed and it is interrupted before the exception goes on. A body that has settled
+    the turn itself is left alone.
     """
 
     def __init__(self, submit: Callable[[], Receipt[Turn]], agent: str | None, agent_version: str | None) -> None:
@@ -34,7 +36,11 @@ class Working:
         self._receipt: Receipt[Turn] | None = None
 
     def __enter__(self) -> Turn:
-        return _in_thread(self._enter())
+        try:
+            return _in_thread(self._enter())
+        except (KeyboardInterrupt, SystemExit) as error:
+            _in_thread(self._abandon(error))
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -81,13 +87,15 @@ class Working:
     def _leave(self, error: BaseException | None) -> Steps[None]:
         assert self._receipt is not None
         turn: Turn = yield self._receipt
-        if turn.settled or isinstance(error, Fenced):
+        if turn.state in TERMINAL or isinstance(error, Fenced):
             return
         if error is not None:
             yield from _interrupt(turn, reason_of(error), error)
             return
         try:
             yield turn.complete()
+        except AlreadySettled:  # by the body, which did not wait for it
+            return
         except TooLarge as too_large:
             yield from _interrupt(turn, "too_large", too_large)
             raise
@@ -110,7 +118,7 @@ def _in_thread(steps: Steps[T]) -> T:
         while True:
             try:
                 value = receipt.result()
-            except TurnlogError as error:
+            except Exception as error:
                 receipt = steps.throw(error)
             else:
                 receipt = steps.send(value)
@@ -125,7 +133,7 @@ async def _in_loop(steps: Steps[T]) -> T:
         while True:
             try:
                 value = await receipt
-            except TurnlogError as error:
+            except Exception as error:
                 receipt = steps.throw(error)
             else:
                 receipt = steps.send(value)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from turnlog.engines.protocol import Done, Engine, Moved, Outcome, OwnerId
@@ -29,15 +31,16 @@ from turnlog.journal.pending import PendingDrafts
 from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.receipt import Receipt, Settlement, settle
 from turnlog.journal.recovery import Recovered
-from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load
+from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load, lose
 from turnlog.journal.turn_jobs import CompleteJob, DraftPart, FlushJob, InterruptJob, TurnJob
-from turnlog.journal.upkeep import Upkeep
+from turnlog.journal.upkeep import NEVER, Upkeep
 from turnlog.limits import (
     BATCH_JOBS_MAX,
     CLOSE_WAIT_S,
     QUEUE_BYTES_MAX,
     QUEUE_JOBS_MAX,
     RESEAL_TRIES_MAX,
+    STORE_PROBE_S,
     THREADS_CACHED_MAX,
 )
 
@@ -82,15 +85,20 @@ class Writer:
 
     def put(self, job: Job) -> Receipt[Any]:
         """Queue a job. Raises `Overloaded` when too much waits already; a job that settles a turn is always taken."""
-        self.check()
-        with self._wake:
+        with self._open():
             if not isinstance(job, CompleteJob | InterruptJob):
                 self._check_room(job)
-            if isinstance(job, TurnJob):
-                job.parts = self._pending.take(job.thread, job.turn, job.fence)
             self._enqueue(job)
             self._wake.notify()
         return job.receipt
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """The condition, held while the log takes writes."""
+        self.check()  # first: in a forked child the condition may be held by a thread that is not there
+        with self._wake:
+            self.check()
+            yield
 
     def _check_room(self, job: Job) -> None:
         if self._queued_jobs >= QUEUE_JOBS_MAX:
@@ -99,7 +107,9 @@ class Writer:
             raise Overloaded(thread=job.thread, limit="QUEUE_BYTES_MAX", limit_value=QUEUE_BYTES_MAX)
 
     def _enqueue(self, job: Job, *, first: bool = False) -> None:
-        """Put a job into its thread's lane. The caller holds the condition."""
+        """Put a job into its thread's lane, with the draft text given before it. The caller holds the condition."""
+        if isinstance(job, TurnJob) and not first:
+            job.parts += self._pending.take(job.thread, job.turn, job.fence)
         lane = self._lanes.get(job.thread)
         if lane is None:
             lane = self._lanes[job.thread] = deque()
@@ -110,16 +120,14 @@ class Writer:
 
     def put_draft(self, thread: str, turn: str, fence: int, part: DraftPart) -> None:
         """Take draft text, to be written within `DRAFT_DELAY_S` or with the turn's next job. May raise `Overloaded`."""
-        self.check()
-        with self._wake:
+        with self._open():
             if self._pending.add(thread, turn, fence, part, self._clock.boot_s()):
                 self._wake.notify()
 
     def call(self, task: Callable[[], T]) -> Receipt[T]:
         """Run `task` in the writer's thread, between two batches."""
-        self.check()
         receipt: Receipt[T] = Receipt()
-        with self._wake:
+        with self._open():
             self._tasks.append((task, receipt))
             self._wake.notify()
         return receipt
@@ -134,9 +142,8 @@ class Writer:
 
     def close(self) -> None:
         """Write what waits, settle the turns this log still owns, and stop. Idempotent."""
-        if os.getpid() != self._pid or self._closing:
+        if os.getpid() != self._pid:
             return
-        self.call(self._settle_own).result(CLOSE_WAIT_S)
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -146,11 +153,16 @@ class Writer:
     # --- in the writer's thread --------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        settled_own = False
         while True:
             with self._wake:
                 jobs, tasks = self._take()
                 if not jobs and not tasks and self._closing:
-                    return
+                    if settled_own:
+                        return
+                    self._settle_own()
+                    settled_own = True
+                    continue
             for task, receipt in tasks:
                 settle([_outcome_of(task, receipt)])
             if jobs:
@@ -198,7 +210,7 @@ class Writer:
                 else:
                     settlements.append((job.receipt, None, busy))
             except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
-                settlements.append((job.receipt, None, error))
+                settlements.append(self._failed(job, error))
         changed = self._commit(sealed, settlements, again)
         self._release(jobs, again)
         settle(settlements, self.hub.wakes(changed))
@@ -212,17 +224,20 @@ class Writer:
             outcomes = iter(self.engine.commit(writes) if writes else ())
         except Exception as error:
             for job, plan in sealed:
-                settlements += self._in_doubt(job, plan, error)
+                settlements.append(failed := self._failed(job, error, plan))
+                settlements += plan.fail(failed[2] or error)
             return changed
         for job, plan in sealed:
             answers = [next(outcomes) for _ in plan.writes]
             if all(isinstance(answer, Done) for answer in answers):
                 dones = [answer for answer in answers if isinstance(answer, Done)]
                 settlements += plan.apply(dones)
-                settlements.append((job.receipt, job.value(plan, dones), None))
+                settlements.append(_outcome_of(partial(job.value, plan, dones), job.receipt))
                 changed.append(job.thread)
                 self._upkeep.follow(plan.state)
-            elif not self._refused(job, plan, answers, settlements):
+            elif self._refused(job, plan, answers, settlements):
+                changed.append(job.thread)
+            else:
                 again.append(job)
         return changed
 
@@ -233,22 +248,46 @@ class Writer:
         if isinstance(refusal, Moved) and job.tries < RESEAL_TRIES_MAX:
             job.tries += 1
             return False
-        value = StoreBusy(detail=f"{RESEAL_TRIES_MAX} times") if isinstance(refusal, Moved) else job.refusal(refusal)
-        if isinstance(value, Exception):
-            settlements += plan.fail(value)
-            settlements.append((job.receipt, None, value))
-        else:
-            settlements.append((job.receipt, value, None))
+        if isinstance(refusal, Moved):
+            busy = StoreBusy(detail=f"others appended first {RESEAL_TRIES_MAX} times")
+            settlements += [self._failed(job, busy, plan), *plan.fail(busy)]
+            return True
+        settlement = _outcome_of(partial(job.refusal, refusal), job.receipt)
+        settlements.append(settlement)
+        if isinstance(job, TurnJob) and (error := settlement[2]) is not None:
+            lose(plan.state.open.get(job.turn))
+            settlements += plan.fail(error)
         return True
 
-    def _in_doubt(self, job: Job, plan: Plan, error: Exception) -> list[Settlement]:
-        """The commit raised: what became of it is read from the store before the thread's next write."""
-        plan.state.stale = True
+    def _failed(self, job: Job, error: Exception, plan: Plan | None = None) -> Settlement:
+        """Answer a job that could not be worked out, or whose `plan` may be stored or not: the store tells later."""
         if isinstance(error, StoreUnavailable):
             error = StoreUnavailable(detail=error.detail, **job.facts())
-        if isinstance(job, CompleteJob | InterruptJob) and isinstance(error, StoreError):
-            self._upkeep.owe(job)
-        return [*plan.fail(error), (job.receipt, None, error)]
+        if isinstance(error, StoreError):
+            self._upkeep.doubt(job)
+        if isinstance(job, TurnJob):
+            self._keep_text(job, error)
+        state = self._states.get(job.thread)
+        if state is not None:
+            state.stale = state.stale or plan is not None
+            self._upkeep.follow(state)
+        return job.receipt, None, error
+
+    def _keep_text(self, job: TurnJob, error: Exception) -> None:
+        """Draft text that went along with a failed job is told of it, and written all the same, soon, in its order."""
+        wait_s = STORE_PROBE_S if isinstance(error, StoreError) else 0.0
+        if not wait_s and isinstance(job, FlushJob):
+            return
+        job.tell_parts(error)
+        with self._wake:
+            for later in self._lanes[job.thread]:
+                if isinstance(later, TurnJob) and (later.turn, later.fence) == (job.turn, job.fence):
+                    later.parts = job.parts + later.parts
+                    break
+            else:
+                if not self._closing:  # closing does not wait for a store that fails
+                    self._pending.put_back(job, self._clock.boot_s() + wait_s)
+        job.parts = []
 
     def _release(self, jobs: Sequence[Job], again: Sequence[Job]) -> None:
         """Let the lanes of a batch go on, with the jobs to be done again in front."""
@@ -293,20 +332,25 @@ class Writer:
         return found if found is not None and found.row.owner == self.owner else None
 
     def _settle_own(self) -> None:
-        """Queue the end of every turn this log still owns: nobody will write to them any more."""
-        with self._wake:
-            for thread, turn_id in self._upkeep.mine():
-                turn = self._states[thread].open[turn_id]
-                started = turn.view.state != "submitted"
-                job = InterruptJob(
-                    thread=thread,
-                    turn=turn_id,
-                    fence=turn.row.fence,
-                    reason="cancelled" if started else "not_started",
-                    detail="the log was closed",
+        """Queue the end of every turn this log still owns: nobody will write to them any more.
+
+        An end that the store refused before is tried once more. The caller holds the condition.
+        """
+        owed = self._upkeep.owed(NEVER)
+        for job in owed:
+            self._enqueue(job)
+        ending = {(job.thread, job.turn) for job in owed}
+        for turn in self._upkeep.mine():
+            if (turn.row.thread, turn.row.turn) not in ending:
+                self._enqueue(
+                    InterruptJob(
+                        thread=turn.row.thread,
+                        turn=turn.row.turn,
+                        fence=turn.row.fence,
+                        reason="not_started" if turn.view.state == "submitted" else "cancelled",
+                        detail="the log was closed",
+                    )
                 )
-                job.parts = self._pending.take(thread, turn_id, turn.row.fence)
-                self._enqueue(job)
 
 
 def _outcome_of(task: Callable[[], Any], receipt: Receipt[Any]) -> Settlement:
