@@ -100,6 +100,16 @@ def test_the_added_output_has_the_calls_type(type_: str) -> None:
     assert brief(of(simulator).items)[1:] == [f"{type_}:c1", f"{type_}_output:c1"]
 
 
+@pytest.mark.parametrize("type_", ["function_call", "custom_tool_call", "local_shell_call", "mcp_tool_call"])
+def test_an_answered_call_needs_nothing(type_: str) -> None:
+    """A call of any type with the output of its type stands as it was stored."""
+    simulator = asked()
+    simulator.call("c1", type_=type_)
+    simulator.output("c1", type_=f"{type_}_output")
+    simulator.complete()
+    assert of(simulator) == of(simulator, "raw")
+
+
 def test_an_output_of_another_type_answers_nothing() -> None:
     """A function's output does not answer a custom tool's call of the same id (C26, C27)."""
     simulator = asked()

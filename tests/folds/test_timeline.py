@@ -218,6 +218,17 @@ def test_a_chunk_replaces_from_its_offset() -> None:
     assert entries(simulator)[chunk.draft].text == "hello"
 
 
+def test_a_chunk_of_a_closed_draft_is_the_past() -> None:
+    """A chunk that a reader gets after the event that closed its draft opens nothing again (P9)."""
+    simulator = started()
+    simulator.draft("hello")
+    chunk = simulator.frames[-1]
+    simulator.message("hello!")
+    before = view(simulator)
+    simulator.frames.append(chunk)
+    assert view(simulator) == before
+
+
 def test_halves_of_a_character_meet() -> None:
     """An emoji cut between its UTF-16 halves is whole again; a lone half stays as it is and nothing raises (C19)."""
     simulator = started()

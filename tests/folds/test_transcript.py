@@ -50,15 +50,16 @@ def test_answers_are_anchored_to_their_turn() -> None:
 
 
 def test_equal_texts_are_two_messages() -> None:
-    """Two identical user texts both stay, and so do two identical answers: identity is never the text (C05)."""
+    """Two identical user texts both stay, and so do identical answers, of one turn too: identity is no text (C05)."""
     simulator = Simulator()
     for _ in range(2):
         simulator.submit("again")
         simulator.start()
         simulator.message("same", "msg_1")
+        simulator.message("same", "msg_2")
         simulator.complete()
-    assert [text for _, _, text in lines(simulator)] == ["again", "same", "again", "same"]
-    assert len({message.seq for message in view(simulator).messages}) == 4
+    assert [text for _, _, text in lines(simulator)] == ["again", "same", "same"] * 2
+    assert len({message.seq for message in view(simulator).messages}) == 6
 
 
 def test_messages_without_a_turn_stand_where_they_were_written() -> None:
