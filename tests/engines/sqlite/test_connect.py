@@ -29,9 +29,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-@pytest.fixture
-def any_umask() -> Iterator[None]:
-    before = os.umask(0)
+@pytest.fixture(params=[0o000, 0o777], ids=oct)
+def any_umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
     yield
     os.umask(before)
 
@@ -56,7 +56,7 @@ def test_readers_cannot_write(path: Path) -> None:
 
 @pytest.mark.usefixtures("any_umask")
 def test_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
-    """C37: under umask 0, every file the engine makes is 0600 and every folder 0700."""
+    """C37: under the widest umask and the narrowest, each file the engine makes is 0600, and each folder 0700."""
     top = tmp_path / "one"
     engine = _open(top / "two" / "store.db")
     engine.lease("owner1", 30.0)
@@ -182,6 +182,21 @@ def _open_and_commit(path: str, number: int, gate: threading.Barrier) -> None:
     engine = _open(Path(path))
     for base in range(10):
         assert engine.commit([writes.note(f"T{number}", base=base)]) == [Done(head=base + 1, rev=0, fence=0)]
+    engine.close()
+
+
+def test_an_own_commit_ends_a_wait_without_polling(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P9: within a process a change is told when it happens, not at the next look at what others wrote."""
+    monkeypatch.setattr("turnlog.engines.sqlite.engine.WRITER_POLL_S", 20.0)
+    engine = _open(path)
+    for base in range(20):
+        _, position = engine.changes(b"", 0.0)
+        told: list[str] = []
+        waiter = threading.Thread(target=lambda at, to: to.extend(engine.changes(at, 60.0)[0]), args=(position, told))
+        waiter.start()
+        engine.commit([writes.note("T", base=base)])
+        waiter.join(10.0)
+        assert told == ["T"]
     engine.close()
 
 

@@ -1,6 +1,6 @@
 """Many rows in one statement.
 
-Each step of a statement gives other Python threads a chance to hold this one up, so a batch runs few statements,
+Each statement costs some microseconds and gives other Python threads a chance to hold this one up, so a batch runs few,
 however many rows it has. Their sizes are powers of two, so that few texts are ever prepared.
 """
 

@@ -46,17 +46,18 @@ DELETE FROM chunk WHERE thread IN (SELECT value ->> 0 FROM json_each(?1))
 """
 
 
-def store(db: apsw.Connection, decision: Decision, stored: Stored) -> int:
-    """Write what was decided, inside a transaction. Returns the greatest thread mark."""
+def store(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
+    """Write what was decided, inside a transaction."""
     for name in decision.threads:
         if name not in stored.thread_ids:
             stored.thread_ids[name] = stored.next_number()
     events = _event_rows(decision, stored)
+    turns = _turn_rows(decision, stored)
+    # The marks come last: they are the greatest numbers, and that is how the next batch knows which are taken.
     _store_threads(db, decision, stored)
-    write_rows(db, _TURNS, _turn_rows(decision, stored))
+    write_rows(db, _TURNS, turns)
     write_rows(db, _EVENTS, events)
     _store_drafts(db, decision, stored)
-    return stored.counter
 
 
 def _event_rows(decision: Decision, stored: Stored) -> list[SqlRow]:

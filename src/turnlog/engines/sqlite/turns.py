@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 import apsw
 
@@ -11,10 +12,9 @@ from turnlog.engines.protocol import Page, Phase, TurnRow
 from turnlog.engines.sqlite.cursors import INT64_MAX, number_bytes, number_of, thread_place, thread_place_bytes
 from turnlog.events.ids import bytes_text, text_bytes
 
-_COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.owner, t.fence, t.seq_first, t.seq_last,
+COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.owner, t.fence, t.seq_first, t.seq_last,
     t.fold"""
-
-_Columns: TypeAlias = tuple[bytes, bytes, bytes | None, bytes, bytes | None, int, bytes | None, int, int, int, bytes]
+"""Of a turn `t` in a thread `n`: what `turn_row` takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def read_turns(db: apsw.Connection, query: TurnQuery, before: bytes | None, limi
     more = None
     if shown and len(rows) > limit:
         more = thread_place_bytes(*shown[-1][:2]) if query.by_thread else number_bytes(shown[-1][1])
-    return Page(rows=tuple(_turn_row(row[2:]) for row in shown), next=more)
+    return Page(rows=tuple(turn_row(row[2:]) for row in shown), next=more)
 
 
 def _statement(query: TurnQuery) -> str:
@@ -66,7 +66,7 @@ def _statement(query: TurnQuery) -> str:
         conditions.append("t.phase < 2")
     if query.by_thread:
         return f"""
-        SELECT n.updated_at, n.id, {_COLUMNS} FROM thread AS n CROSS JOIN turn AS t
+        SELECT n.updated_at, n.id, {COLUMNS} FROM thread AS n CROSS JOIN turn AS t
             ON t.id = (SELECT max(id) FROM turn WHERE thread = n.id)
         WHERE {" AND ".join(["(n.updated_at, n.id) < (:updated_at, :number)", *conditions])}
         ORDER BY n.updated_at DESC, n.id DESC LIMIT :limit
@@ -79,12 +79,13 @@ def _statement(query: TurnQuery) -> str:
     # Left alone, the planner would walk every turn there is rather than sort the few open ones.
     index = "INDEXED BY turn_open" if query.open_only and not query.named and not query.latest_each else ""
     return f"""
-    SELECT 0, t.id, {_COLUMNS} FROM turn AS t {index} CROSS JOIN thread AS n ON n.id = t.thread
+    SELECT 0, t.id, {COLUMNS} FROM turn AS t {index} CROSS JOIN thread AS n ON n.id = t.thread
     WHERE {" AND ".join(["t.id < :number", *conditions])} ORDER BY t.id DESC LIMIT :limit
     """  # noqa: S608
 
 
-def _turn_row(row: _Columns) -> TurnRow:
+def turn_row(row: Sequence[Any]) -> TurnRow:
+    """A turn's row from `COLUMNS`."""
     thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, fold = row
     return TurnRow(
         thread=bytes_text(thread),

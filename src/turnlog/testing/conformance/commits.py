@@ -160,6 +160,16 @@ class CommitsConformance(Conformance):
         assert commit(engine, lying) == [Done(head=2, rev=0, fence=1)]
         assert (stored_turn(engine, "T", "t1").owner, stored_turn(engine, "T", "t1").fence) == ("owner1", 1)
 
+    def test_a_turn_may_begin_without_events(self, engine: Engine) -> None:
+        """A submission without events is stored as any other, and what follows is not mixed up with it."""
+        for n in range(3):
+            bare = replace(writes.submission("T", f"bare{n}", key=f"k{n}"), base=None, events=())
+            assert commit(engine, bare) == [Done(head=n, rev=0, fence=1)]
+            assert commit(engine, writes.submission("T", f"t{n}", base=n)) == [Done(head=n + 1, rev=0, fence=1)]
+        names = [row.turn for row in engine.turns(thread="T", limit=9).rows]
+        assert names == ["t2", "bare2", "t1", "bare1", "t0", "bare0"]
+        assert engine.read("T", turn="bare0", limit=9, bytes_max=9).rows == ()
+
     def test_a_thread_has_at_most_one_started_turn(self, engine: Engine) -> None:
         """Promise 5: a second started turn is a defect above: it raises, nothing of its batch is stored, and the
         engine goes on."""
