@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,27 @@ def test_a_silent_agent_is_interrupted(log: Log) -> None:
     assert json.loads(item.raw)["content"][0]["text"] == "I thin"
 
 
+def test_silence_is_counted_from_the_agents_beginning(log: Log) -> None:
+    """What preparing a turn takes is no silence of the agent."""
+
+    def slow() -> ScriptedAgent:
+        time.sleep(SOON * 2)  # As a factory does that reads a large configuration.
+        return ScriptedAgent(text("a"), act(lambda: asyncio.sleep(0)), answer("done"))
+
+    async def main() -> Ran:
+        return await run_turn(await log.submit("t", "question"), slow, log=log, idle_s=SOON)
+
+    assert run(main()).state == "completed"
+
+
 def test_a_talking_agent_is_not_idle(log: Log) -> None:
     """Each signal begins the idle time anew."""
 
     async def pause(_task: Task) -> None:
-        await asyncio.sleep(SOON / 2)
+        await asyncio.sleep(SOON)
 
-    talk: list[Act] = [text("a"), pause] * 6
-    ran, _, _ = run(play(log, *talk, idle_s=SOON * 1.6))
+    talk: list[Act] = [text("a"), pause] * 12
+    ran, _, _ = run(play(log, *talk, idle_s=SOON * 10))
     assert ran.state == "completed"
 
 

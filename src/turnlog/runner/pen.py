@@ -41,7 +41,7 @@ class Pen:
         self._drafts: deque[Receipt[None]] = deque()
         self._writing = 0
         self._waiting: set[str] = set()
-        self._spoke = asyncio.get_running_loop().time()
+        self._spoke = 0.0
 
     def silent_s(self) -> float:
         """Seconds since the agent's last signal; 0 while one is being written or a person is being waited for."""
@@ -49,9 +49,9 @@ class Pen:
             return 0.0
         return asyncio.get_running_loop().time() - self._spoke
 
-    def close(self, error: TurnlogError) -> None:
-        """Refuse all signals from now on with `error`, unless they are refused already."""
-        self._error = self._error or error
+    def listen(self) -> None:
+        """Count the agent's silence from now."""
+        self._spoke = asyncio.get_running_loop().time()
 
     async def emit(self, signal: Signal) -> None:
         """Write one signal. Returns when it is durable, for a draft when it is buffered; see `Emit`."""
@@ -64,12 +64,12 @@ class Pen:
                 raise AlreadySettled(thread=self._turn.thread, turn=self._turn.id, state=self._turn.state)
         except (Refused, StoreError, TooLarge) as error:
             if isinstance(error, Fenced | StoreError):
-                self.close(error)
+                self._error = error
             self._broken(error)
             raise
         finally:
             self._writing -= 1
-            self._spoke = asyncio.get_running_loop().time()
+            self.listen()
 
     async def _write(self, signal: Signal) -> None:
         match signal:

@@ -183,18 +183,16 @@ class _Run:
             cut = await self._first_end(agent)
             if cut is None:
                 return _end_of(agent)
-            if isinstance(cut, Fenced | StoreError):
-                self._pen.close(cut)
             await self._stop(agent)
             return cut
         finally:
-            agent.cancel()
             watcher.cancel()
             await asyncio.wait({watcher})
 
     async def _first_end(self, agent: asyncio.Task[Finish]) -> _Cut | TurnlogError | None:
         """What ends the agent; None when it ended by itself."""
         loop = asyncio.get_running_loop()
+        self._pen.listen()
         hard_end = loop.time() + self._limits.hard_s
         while True:
             idle_left = self._limits.idle_s - self._pen.silent_s()

@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import re
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.agents.demo.asking import Told, agent, ask, no_wait, task, user, write
-from turnlog.agents.demo.bounds import SUBAGENTS_MAX
+from turnlog.agents.demo.bounds import ANSWER_CHARS_MAX, SUBAGENTS_MAX
 from turnlog.agents.protocol import DraftSignal, ItemSignal, Signal, StepSignal
 from turnlog.errors import AgentFailed
 from turnlog.events.codec import accept_raw, encode_json
@@ -294,6 +297,23 @@ def test_everything_fits_an_event(tmp_path: Path) -> None:
         assert len(encode_json(told.text)) < DRAFT_BYTES_MAX
         assert "\x1b" not in told.text
         assert told.text.encode("utf-8")
+
+
+@given(
+    st.dictionaries(st.from_regex(r"[a-z.#-]{1,8}", fullmatch=True), st.binary(max_size=300), max_size=5),
+    st.one_of(st.text(max_size=60), st.sampled_from(["what is this about?", "list files", "how many lines?", "a"])),
+)
+@settings(max_examples=60)
+def test_every_folder_and_question_has_an_answer(contents: dict[str, bytes], question: str) -> None:
+    """Whatever bytes the files hold and whatever is asked, there is an answer of sound text within its bound."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in contents.items():
+            if name.strip("."):
+                Path(folder, name).write_bytes(data)
+        told = ask(Path(folder), question)
+    assert told.text.strip()
+    assert len(told.text) <= ANSWER_CHARS_MAX
+    assert told.text.replace("\n", "").isprintable()
 
 
 def test_the_event_loop_is_never_held_up(project: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.agents.demo.asking import ask
 from turnlog.agents.demo import files
 from turnlog.agents.demo.bounds import DEPTH_MAX, FILE_BYTES_MAX
 from turnlog.agents.demo.files import File, Folder, Listing, Text, decode, lines_of, problem
@@ -104,15 +105,15 @@ def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:
     assert len(text.lines) == FILE_BYTES_MAX // 16
 
 
-def test_reading_ends_when_the_question_has_read_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P11: a question reads no more bytes than the bound, whatever number of files there is."""
+def test_a_search_ends_when_it_has_read_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P11: a question searches no more bytes than the bound, says so, and can still quote what it found."""
     monkeypatch.setattr(files, "TOTAL_BYTES_MAX", 10)
     for name in ("a", "b"):
-        (tmp_path / name).write_text("0123456789")
-    folder = Folder(tmp_path)
-    first, second = folder.listing().files
-    assert isinstance(folder.read(first), Text)
-    assert folder.read(second) == "over the limit"
+        (tmp_path / name).write_text("needle 789")
+    told = ask(tmp_path, "needle")
+    assert "comes up in 1 line of 1 file" in told.text
+    assert "`b` (over the limit)" in told.text
+    assert "```\nneedle 789\n```" in told.text
 
 
 @pytest.mark.parametrize(

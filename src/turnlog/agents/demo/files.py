@@ -173,8 +173,6 @@ class Folder:
 
     def read(self, file: File) -> Text | SkipWhy:
         """The text of a file (at most `FILE_BYTES_MAX` of it), or why it has none. Raises `OSError`."""
-        if self._bytes_left <= 0:
-            return "over the limit"
         with self._opened(file.parts, _FILE) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return "special file"
@@ -184,6 +182,11 @@ class Folder:
         self._bytes_left -= len(data)
         text = decode(bytes(data[:FILE_BYTES_MAX]))
         return "binary" if text is None else Text(lines_of(text), len(data) > FILE_BYTES_MAX)
+
+    @property
+    def read_enough(self) -> bool:
+        """Whether as much was read as one question may: a search ends here, single files can still be quoted."""
+        return self._bytes_left <= 0
 
     @contextmanager
     def _opened(self, parts: Parts, flags: int) -> Iterator[int]:

@@ -192,6 +192,8 @@ class Inquiry:
         def count() -> int:
             total = 0
             for file in target.listing.files:
+                if self.folder.stop.is_set() or self.folder.read_enough:
+                    break
                 try:
                     text = self.folder.read(file)
                 except OSError:

@@ -84,6 +84,9 @@ def search(folder: Folder, files: Sequence[File], terms: Sequence[Term]) -> Foun
     for file in files:
         if folder.stop.is_set():
             break
+        if folder.read_enough:
+            found.skipped.skip("over the limit", file.path)
+            continue
         try:
             text = folder.read(file)
         except OSError as error:

@@ -10,17 +10,17 @@ def _words(text: str) -> frozenset[str]:
 
 
 STOP: Final = _words(
-    """a about above after again all also am an and another any anybody anything are aren't as at be because been
-    before being below between both but by can cannot can't come comes could describe describes did do does doesn't
-    doing don't done each else ever every everything exactly explain explains find for from further get gets give
-    given go goes got had happen happens has have having he hello help her here hey hi him his how however i i'd i'm
-    if in inside into is isn't it its it's itself just know let let's like long look looking made make makes many
-    may me mean means mention mentioned mentions might more most much must my need needs no nor not now of off often
-    on once one only or other our out over please point purpose quick same say says see shall she should show shows
-    so some somebody something still such summarise summarize summary take tell than thank thanks that that's the
-    their them then there there's these they thing things this those through time times to too under until up upon
-    us use used uses using very want wants was way we well were what what's when where where's which while who whom
-    whose why will with within without work works would yes you your"""
+    """a about above actually after again all also am an and another any anybody anything are aren't as at be because
+    been before being below between both but by can cannot can't come comes could describe describes did do does
+    doesn't doing done don't each else ever every everything exactly explain explains find for from further get gets
+    give given go goes got had happen happened happens has have having he hello help her here hey hi him his how
+    however i i'd if i'm in inside into is isn't it it's its itself just keep keeps kept know let let's like long
+    look looking made make makes many may me mean means mention mentioned mentions might more most much must my need
+    needs no nor not now of off often on once one only or other our out over please point purpose quick really same
+    say says see shall she should show shows so some somebody something still such summarise summarize summary take
+    tell than thank thanks that that's the their them then there there's these they thing things this those through
+    time times to too under until up upon us use used uses using very want wants was way we well were what what's
+    when where where's which while who whom whose why will with within without work works would yes you your"""
 )
 """Words that say nothing about the subject."""
 
