@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from turnlog.cli.options import with_store
@@ -23,6 +21,8 @@ def tail(store: Store, *, thread: str, after: str, follow: bool, as_json: bool) 
     With --json each is a line: {"event":"event","id":CURSOR,"data":...} or {"event":"draft","data":...}. A cursor that
     is not of this log is answered by {"event":"reset",...} and exit code 1.
     """
+    import asyncio
+
     from turnlog.cli.tailing import Tailing
     from turnlog.errors import CursorUnprovable, UnknownThread
 

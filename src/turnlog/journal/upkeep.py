@@ -28,7 +28,7 @@ class Upkeep:
         self._owed: dict[Pair, CompleteJob | InterruptJob] = {}
         self._owed_at = NEVER
         self._renew_at = 0.0
-        self._recover_at = 0.0
+        self._recover_at = NEVER  # the log asks for the first recovery itself, to tell what it found
         self._poll_at = 0.0
         self._position = b""
 

@@ -1,0 +1,134 @@
+"""`turnlog ask` as a real process that is stopped in mid-answer, in every way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import COMMAND, WAIT_S, Caller
+
+QUESTION = "Where is the lamp?"
+ANSWER_BEGINS = "`lamp` is"
+"""What the demo agent's answer to the question has near its beginning."""
+
+
+def begin(folder: Path, thread: str = "talk") -> list[str]:
+    return ["ask", thread, QUESTION, "--workspace", str(folder)]
+
+
+def kept_text(call: Caller) -> str:
+    """The text of the answer that the log has."""
+    messages = call.read("show", "talk")["messages"]
+    return "".join(message["text"] for message in messages if message["role"] == "assistant")
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "by"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")], ids=["int", "term"]
+)
+def test_a_stopped_question_is_interrupted_honestly(
+    call: Caller, folder: Path, how: signal.Signals, code: int, by: str
+) -> None:
+    """P3, P5: stopped in mid-answer, the turn is cancelled, keeps the text that was shown, and says so."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for(ANSWER_BEGINS)
+        if how is signal.SIGINT:
+            terminal.press(b"\x03")
+        else:
+            terminal.send(how)
+        assert terminal.wait() == code
+        assert "Interrupted (cancelled)" in terminal.seen
+        assert "turnlog ask --retry=" in terminal.seen
+    document = call.read("show", "talk")
+    [turn] = document["turns"]
+    assert (turn["state"], turn["reason"], turn["interrupt_requested"]) == ("interrupted", "cancelled", True)
+    [answer] = [message for message in document["messages"] if message["role"] == "assistant"]
+    assert answer["synthesized"] == "interrupted"
+    assert ANSWER_BEGINS in answer["text"]
+    assert by in call("show", "talk", turn["turn"]).stdout
+    assert call("ask", "talk", "--retry").exit_code == 0
+    assert call.read("show", "talk")["turns"][0]["state"] == "completed"
+
+
+def test_a_killed_question_is_all_there(call: Caller, folder: Path) -> None:
+    """P1, P2, C01: killed in mid-answer, message, text and trace are there, and the turn can be asked again."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for(ANSWER_BEGINS)
+        terminal.send(signal.SIGKILL)
+        assert terminal.wait() == -signal.SIGKILL
+        shown = terminal.seen
+    assert call("doctor").exit_code == 1
+    listed = call("threads").stdout
+    assert "interrupted" in listed
+    assert QUESTION in listed
+    document = call.read("show", "talk")
+    [turn] = document["turns"]
+    assert (turn["state"], turn["reason"]) == ("interrupted", "process_died")
+    answer = kept_text(call)
+    assert ANSWER_BEGINS in answer
+    assert answer.startswith(shown[shown.index(ANSWER_BEGINS) :].rstrip("\n"))
+    trace = call("show", "talk", turn["turn"]).stdout
+    for line in ("Listing this folder · done", "Interrupted (process_died)", "Your message is safe.", "--retry="):
+        assert line in trace
+    again = call("ask", "talk", "--retry")
+    assert again.exit_code == 0
+    assert "Done in" in again.stdout
+    after = call.read("show", "talk")
+    assert [row["state"] for row in after["turns"]] == ["completed", "interrupted"]
+    assert after["turns"][0]["retry_of"] == turn["turn"]
+    assert call("ask", "talk", "--retry").stderr.startswith("This is in the log already")
+
+
+def test_a_call_in_the_air_stays_unknown(call: Caller, folder: Path) -> None:
+    """P3, C03: killed while a call was made, its outcome is told as unknown, by the title that was shown."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for("… Searching this folder")
+        terminal.send(signal.SIGKILL)
+        terminal.wait()
+    assert "outcome unknown: Searching this folder" in call("show", "talk").stdout
+
+
+def test_the_next_question_tells_what_was_recovered(call: Caller, folder: Path) -> None:
+    """P8: whoever asks next is told on stderr which turn was settled, and how to ask it again."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for("Listing this folder")
+        terminal.send(signal.SIGKILL)
+        terminal.wait()
+    asked = call("ask", "other", "How many files are there?", "--workspace", str(folder))
+    [turn] = call.read("show", "talk")["turns"]
+    assert f"Turn {turn['turn']} of talk was interrupted (process_died" in asked.stderr
+    assert f"turnlog ask --retry={turn['turn']} talk" in asked.stderr
+    assert asked.exit_code == 0
+
+
+def test_a_thread_that_is_being_answered_is_busy(call: Caller, folder: Path) -> None:
+    """C09: asked while the last turn is being answered by another process, it names that turn; exit 1, nothing kept."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for("Listing this folder")
+        refused = call("ask", "talk", "And now?", "--workspace", str(folder))
+        [turn] = call.read("show", "talk")["turns"]
+        assert refused.exit_code == 1
+        assert turn["turn"] in refused.stderr
+        assert turn["state"] != "interrupted"
+        assert "being answered" in call("show", "talk").stdout
+    assert len(call.read("show", "talk")["turns"]) == 1
+
+
+def test_the_turn_goes_on_when_nobody_reads(call: Caller, folder: Path) -> None:
+    """A reader of the output that goes away ends neither the turn nor says anything."""
+    with subprocess.Popen(
+        [*COMMAND, *begin(folder)],
+        env={**os.environ, **call.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(WAIT_S) == 0
+        assert process.stderr.read() == b""
+    assert call.read("show", "talk")["turns"][0]["state"] == "completed"
