@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -387,7 +388,7 @@ def test_the_end_says_why() -> None:
 
 
 def test_late_events_are_shown_and_change_nothing() -> None:
-    """What comes after the end is a note marked late; state, counts and entries before it stay (P5)."""
+    """What comes after the end is a note marked late and named in the row; all else of both stays (P5)."""
     simulator = started()
     simulator.step("s", step="tool", status="succeeded")
     simulator.complete()
@@ -396,7 +397,8 @@ def test_late_events_are_shown_and_change_nothing() -> None:
     step = Step(id="s", status="failed", output="no")
     simulator.event(ThreadLate(of="turn-1", late="step", raw=encode_json(step)), None)
     after = view(simulator)
-    assert (after.turn, after.entries[:-2]) == (before.turn, before.entries)
+    late = [simulator.head - 1, simulator.head]
+    assert (after.turn, after.entries[:-2]) == (msgspec.structs.replace(before.turn, late=late), before.entries)
     assert [(e.kind, e.text or e.output, e.mark) for e in after.entries[-2:]] == [
         ("note", "too late", "late"),
         ("note", "no", "late"),

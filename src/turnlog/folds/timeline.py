@@ -118,7 +118,10 @@ class Timeline:
             node.item_status, node.output, node.ended_at = "succeeded", json_text(body.value), event.at
 
     def _late(self, event: Event, late: ThreadLate) -> None:
-        """What came after the end: shown as late, with what it says, and changing nothing."""
+        """What came after the end is shown as late, with what it says. The row names its place, all else stays."""
+        if self._fold is not None:
+            view = self._fold.view
+            self._fold.view = msgspec.structs.replace(view, late=[*view.late, event.seq])
         body = decode_body(late.late, event.v, late.raw)
         inner = msgspec.structs.replace(event, kind=late.late, turn=self.turn, body=body, data=late.raw)
         self._late_note(inner)
