@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -71,19 +70,6 @@ def test_a_silent_agent_is_interrupted(log: Log) -> None:
     (item,) = items(log, turn)
     assert item.synthesized == "interrupted"
     assert json.loads(item.raw)["content"][0]["text"] == "I thin"
-
-
-def test_silence_is_counted_from_the_agents_beginning(log: Log) -> None:
-    """What preparing a turn takes is no silence of the agent."""
-
-    def slow() -> ScriptedAgent:
-        time.sleep(SOON * 2)  # As a factory does that reads a large configuration.
-        return ScriptedAgent(text("a"), act(lambda: asyncio.sleep(0)), answer("done"))
-
-    async def main() -> Ran:
-        return await run_turn(await log.submit("t", "question"), slow, log=log, idle_s=SOON)
-
-    assert run(main()).state == "completed"
 
 
 def test_a_talking_agent_is_not_idle(log: Log) -> None:

@@ -45,6 +45,23 @@ def test_no_agent_begins_before_its_start_is_durable() -> None:
         run(main(log))
 
 
+def test_silence_is_counted_from_the_agents_beginning() -> None:
+    """A start that takes longer than the idle limit, as on a slow disk, is no silence of the agent."""
+    engine = faulty()
+
+    async def main(log: Log) -> None:
+        turn = await log.submit("t", "question")
+        agent = ScriptedAgent(text("a"), act(lambda: asyncio.sleep(0)), answer("done"))
+        with engine.hold("commit.before") as hold:
+            running = asyncio.create_task(run_turn(turn, lambda: agent, log=log, idle_s=0.05))
+            await asyncio.to_thread(hold.wait_held)
+            await asyncio.sleep(0.1)
+        assert (await running).state == "completed"
+
+    with Log(engine) as log:
+        run(main(log))
+
+
 def test_an_emit_returns_when_its_signal_is_durable() -> None:
     """P1: a tool's body is not reached while the write of its call hangs, and a slow disk does not count as silence."""
     engine = faulty()

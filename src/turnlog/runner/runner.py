@@ -23,6 +23,7 @@ from turnlog.errors import (
     InvalidInput,
     Overloaded,
     Refused,
+    StartFailed,
     StoreClosed,
     StoreError,
     TooLarge,
@@ -163,7 +164,7 @@ class _Run:
         if workspace is None and submitted.workspace is not None:
             workspace = Path(submitted.workspace)
         if workspace is not None and not workspace.is_dir():
-            raise AgentFailed(reason="workspace_failed", detail=f"there is no folder {workspace}")
+            raise StartFailed(reason="workspace_failed", detail=f"there is no folder {workspace}")
         return Task(
             thread=thread,
             turn=turn,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.agents.demo.asking import Told, agent, ask, no_wait, task, user, write
 from turnlog.agents.demo.bounds import ANSWER_CHARS_MAX, SUBAGENTS_MAX
 from turnlog.agents.protocol import DraftSignal, ItemSignal, Signal, StepSignal
-from turnlog.errors import AgentFailed
+from turnlog.errors import StartFailed
 from turnlog.events.codec import accept_raw, encode_json
 from turnlog.limits import BODY_BYTES_MAX, DRAFT_BYTES_MAX
 
@@ -247,13 +247,13 @@ def test_an_empty_folder_has_an_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["none", "missing", "file"])
 def test_without_a_folder_the_turn_fails_as_such(tmp_path: Path, kind: str) -> None:
-    """A workspace that is not named, not there or no folder raises AgentFailed with reason workspace_failed."""
+    """A workspace that is not named, not there or no folder raises StartFailed with reason workspace_failed."""
     (tmp_path / "file").write_text("x")
 
     async def emit(signal: Signal) -> None:
         return
 
-    with pytest.raises(AgentFailed) as caught:
+    with pytest.raises(StartFailed) as caught:
         asyncio.run(agent().run(task(None if kind == "none" else tmp_path / kind, "lease?"), emit))
     assert caught.value.reason == "workspace_failed"
     assert caught.value.detail

@@ -13,7 +13,7 @@ from turnlog.agents.demo.inquiry import Inquiry, list_folder
 from turnlog.agents.demo.question import Question, ask
 from turnlog.agents.demo.work import Pace, Work
 from turnlog.agents.protocol import Emit, Finish, Task
-from turnlog.errors import AgentFailed
+from turnlog.errors import StartFailed
 from turnlog.events.clock import Clock, SystemClock
 from turnlog.events.ids import text_bytes
 
@@ -21,7 +21,7 @@ from turnlog.events.ids import text_bytes
 class DemoAgent:
     """Answers questions about the folder `task.workspace` by listing, searching and reading its files.
 
-    The same folder and question give the same answer. `run` raises `AgentFailed` with reason `workspace_failed` when
+    The same folder and question give the same answer. `run` raises `StartFailed` with reason `workspace_failed` when
     there is no such folder. Its file work runs in threads; cancelling `run` ends it at the next file.
     """
 
@@ -42,7 +42,7 @@ class DemoAgent:
             await work.think(_plan(question))
             listing = await list_folder(folder, work, ())
             if isinstance(listing, Problem):
-                raise AgentFailed(reason="workspace_failed", detail=f"{folder.root}: {listing.failure.reason}")
+                raise StartFailed(reason="workspace_failed", detail=f"{folder.root}: {listing.failure.reason}")
             await work.answer(await Inquiry(folder, work, question).run(listing))
         finally:
             folder.stop.set()
@@ -51,11 +51,11 @@ class DemoAgent:
 
 def _root(workspace: Path | None) -> Path:
     if workspace is None:
-        raise AgentFailed(reason="workspace_failed", detail="the demo agent needs a folder to look into")
+        raise StartFailed(reason="workspace_failed", detail="the demo agent needs a folder to look into")
     try:
         return workspace.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        raise AgentFailed(reason="workspace_failed", detail=f"{workspace}: {error}") from error
+        raise StartFailed(reason="workspace_failed", detail=f"{workspace}: {error}") from error
 
 
 def _mark(turn: str) -> str:
