@@ -200,6 +200,32 @@ def test_an_own_commit_ends_a_wait_without_polling(path: Path, monkeypatch: pyte
     engine.close()
 
 
+class _NotingVFS(apsw.VFS):
+    """Keeps the flags of every file that is opened."""
+
+    def __init__(self) -> None:
+        super().__init__("noting", "")
+        self.flags: list[int] = []
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        self.flags.append(flags[0])
+        return apsw.VFSFile("", name, flags)
+
+
+def test_nothing_is_written_outside_the_store(path: Path) -> None:
+    """P12: however large a batch or a list, no text goes into temporary files."""
+    vfs = _NotingVFS()
+    engine = SqliteEngine(path, SystemClock(), vfs="noting")
+    for base in range(2):
+        batch = [writes.submission(f"T{n}", f"t{n}-{base}", base=base, key=f"k{n}-{base}") for n in range(3_000)]
+        assert {type(outcome) for outcome in engine.commit(batch)} == {Done}
+    assert len(engine.turns(open_only=True, limit=9_999).rows) == 6_000
+    engine.close()
+    ours = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
+    assert [flags for flags in vfs.flags if not flags & ours] == []
+    vfs.unregister()
+
+
 def test_a_cursor_of_another_list_is_refused(path: Path) -> None:
     """Bytes that are no position in a list raise, and are not taken for one."""
     engine = _open(path)

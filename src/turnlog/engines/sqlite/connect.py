@@ -62,6 +62,8 @@ def _connect(path: Path, vfs: str | None, busy_wait_s: float, flags: int) -> aps
     # Spilling a batch would write pages twice; this is a bound, not what is used.
     db.pragma("cache_size", -_CACHE_KIB)
     db.pragma("trusted_schema", 0)
+    # What is sorted or set aside is people's text: it stays out of files that belong to no store.
+    db.pragma("temp_store", 2)
     return db
 
 

@@ -1,6 +1,6 @@
 """The embedded engine: one SQLite file, any number of processes.
 
-What it relies on was measured: see docs/decisions. One connection writes, under a lock; reads have their own.
+One connection writes, under a lock; reads have their own.
 """
 
 from __future__ import annotations

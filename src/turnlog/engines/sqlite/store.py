@@ -1,4 +1,8 @@
-"""Storing a decision, in about one statement a table."""
+"""Storing a decision, in about one statement a table.
+
+`OR ROLLBACK`: a constraint that fails ends the whole transaction. It would anyway, and so SQLite need not copy every
+page aside to take back a single statement.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ PLACE_BITS: Final = 20
 """Places in a cluster, as a power of two: more than a turn may have events."""
 
 _THREADS: Final = """
-INSERT INTO thread (id, thread, head, rev, updated_at, mark, fold) VALUES {rows}
+INSERT OR ROLLBACK INTO thread (id, thread, head, rev, updated_at, mark, fold) VALUES {rows}
 ON CONFLICT (id) DO UPDATE SET head = excluded.head, rev = excluded.rev, updated_at = excluded.updated_at,
     mark = excluded.mark, fold = excluded.fold
 """
@@ -26,19 +30,23 @@ ON CONFLICT (id) DO UPDATE SET head = excluded.head, rev = excluded.rev, updated
 # Without the columns that drafts leave alone, and the index of one of them.
 _THREADS_MOVED: Final = """
 WITH moved (id, head, rev, mark) AS (VALUES {rows})
-UPDATE thread SET head = moved.head, rev = moved.rev, mark = moved.mark FROM moved WHERE thread.id = moved.id
+UPDATE OR ROLLBACK thread SET head = moved.head, rev = moved.rev, mark = moved.mark FROM moved
+WHERE thread.id = moved.id
 """
 
 _TURNS: Final = """
-INSERT INTO turn (id, thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, places, fold)
+INSERT OR ROLLBACK INTO turn
+    (id, thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, places, fold)
 VALUES {rows}
 ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, owner = excluded.owner, fence = excluded.fence,
     seq_last = excluded.seq_last, places = excluded.places, fold = excluded.fold
 """
 
-_EVENTS: Final = "INSERT INTO event (id, thread, seq, at, v, kind, body) VALUES {rows}"
+_EVENTS: Final = "INSERT OR ROLLBACK INTO event (id, thread, seq, at, v, kind, body) VALUES {rows}"
 
-_CHUNKS: Final = 'INSERT INTO chunk (thread, turn, draft, after, rev, chunk_rev, "offset", text) VALUES {rows}'
+_CHUNKS: Final = """
+INSERT OR ROLLBACK INTO chunk (thread, turn, draft, after, rev, chunk_rev, "offset", text) VALUES {rows}
+"""
 
 _DROPS: Final = """
 DELETE FROM chunk WHERE thread IN (SELECT value ->> 0 FROM json_each(?1))
