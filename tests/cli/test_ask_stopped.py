@@ -88,6 +88,8 @@ def test_a_call_in_the_air_stays_unknown(call: Caller, folder: Path) -> None:
         terminal.wait_for("… Searching this folder")
         terminal.send(signal.SIGKILL)
         terminal.wait()
+    [recovered] = call.read("recover")["recovered"]
+    assert (recovered["thread"], recovered["reason"], len(recovered["unknown_calls"])) == ("talk", "process_died", 1)
     assert "outcome unknown: Searching this folder" in call("show", "talk").stdout
 
 
@@ -132,3 +134,15 @@ def test_the_turn_goes_on_when_nobody_reads(call: Caller, folder: Path) -> None:
         assert process.wait(WAIT_S) == 0
         assert process.stderr.read() == b""
     assert call.read("show", "talk")["turns"][0]["state"] == "completed"
+
+
+def test_a_second_ctrl_c_stops_an_agent_that_does_not_listen(call: Caller, folder: Path) -> None:
+    """P5: pressed twice, Ctrl-C ends the turn as cancelled all the same, once."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for("Listing this folder")
+        terminal.press(b"\x03")
+        terminal.press(b"\x03")
+        assert terminal.wait() == 130
+        assert "Traceback" not in terminal.seen
+    [turn] = call.read("show", "talk")["turns"]
+    assert (turn["state"], turn["reason"]) == ("interrupted", "cancelled")

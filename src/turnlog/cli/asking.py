@@ -152,19 +152,21 @@ class Asking:
         self._on_signals(work)
         watching = asyncio.gather(self._follow(), self._draw())
         try:
-            await self._end_of(work)
-            await watching
+            if await self._is_settled_by(work):
+                await watching
         finally:
             watching.cancel()
         return self._finish()
 
-    async def _end_of(self, work: asyncio.Task[object]) -> None:
-        """Wait for the runner. Stopped for good by a second signal, it has settled the turn and then raises."""
+    async def _is_settled_by(self, work: asyncio.Task[object]) -> bool:
+        """Wait for the runner. Stopped for good by a second signal, it settles the turn if it can, and raises."""
         try:
             await work
         except asyncio.CancelledError:
             if self._stopped_by is None:
                 raise
+            return self._turn.state in TERMINAL
+        return True
 
     def _tell_beginning(self) -> None:
         """Name the turn before anything can happen to it; of one that is asked again, repeat the question."""
@@ -241,6 +243,7 @@ class Asking:
             work.cancel()
             return
         self._stopped_by = number
+        self._print(lambda: self._out.status(""))
         complain("\nInterrupting; what was shown is kept. Once more to stop at once.")
         by = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
         self._ending = asyncio.ensure_future(self._request_end(by, work))

@@ -15,6 +15,7 @@ from turnlog.errors import (
     NotRetryable,
     StoreError,
     StoreMissing,
+    StoreUnavailable,
     TurnlogError,
     UnknownThread,
     UnknownTurn,
@@ -45,7 +46,8 @@ def sentence(error: Exception, store: Store | None) -> str:
         return _advice(error, store)
     if isinstance(error, StoreError):
         message = (type(error).__doc__ or "").partition("\n")[0]
-        return f"{message} {one_line(error.detail)}" if error.detail else message
+        said = f"{message} {one_line(error.detail)}" if error.detail else message
+        return f"{said} (turn {shell_word(error.turn)})" if isinstance(error, StoreUnavailable) and error.turn else said
     if isinstance(error, CursorUnprovable):
         return f"This cursor is not of this log ({error.reason}). Read from the beginning, or go on from {error.head}"
     return harmless(str(error))
