@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -62,9 +62,6 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
 
     turn: TurnView
     entries: tuple[Entry, ...]
-
-
-Settling: TypeAlias = Literal["interrupted", "unknown"]
 
 
 def entries_of(nodes: Sequence[Node], turn: TurnView) -> tuple[Entry, ...]:
