@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -92,8 +93,6 @@ def test_two_who_look_do_not_take_each_other_for_the_holder(folder: Path) -> Non
     locks = OwnerLocks(folder)
     locks.take("a")
     locks.close()
-    import fcntl
-
     with (folder / "a.lock").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         assert not locks.is_held("a")
@@ -125,6 +124,23 @@ def test_lock_files_do_not_pile_up(tmp_path: Path) -> None:
         engine.lease(owner, 0.0)
     assert list((tmp_path / "store.db.owners").iterdir()) == []
     engine.close()
+
+
+def test_a_lock_on_a_file_that_was_just_removed_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P7: when somebody removes the file between its opening and its locking, the lock is taken on a new file."""
+    real, calls = fcntl.flock, []
+
+    def flock(file: int, how: int) -> None:
+        calls.append(how)
+        if len(calls) == 1:
+            (folder / "a.lock").unlink()
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    locks = OwnerLocks(folder)
+    locks.take("a")
+    assert OwnerLocks(folder).is_held("a")
+    locks.close()
 
 
 @pytest.mark.parametrize("owner", ["../x", "", "A", "a/b", "x" * 300, "\x00", "\ud83d", "."])

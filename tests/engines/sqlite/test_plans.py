@@ -97,3 +97,26 @@ def test_reading_events_and_threads_walks_no_table(db: _Planned) -> None:
     reads.read_changes(connection, 0)
     reads.read_mark(connection)
     assert _walked(db) == []
+
+
+def test_the_last_page_of_a_long_turn_costs_what_the_first_does(tmp_path: Path) -> None:
+    """P11: paging through a turn is linear in its events, forwards and backwards."""
+    path = tmp_path / "store.db"
+    engine = SqliteEngine(path, SystemClock())
+    row = writes.started_turn(engine, "T", "t1")
+    for base in range(2, 5_002, 500):
+        commit(engine, writes.append(row, base=base, kinds=["item"] * 500))
+    db = open_reader(path, None, 1.0)
+    steps: list[int] = []
+    db.trace_v2(
+        apsw.SQLITE_TRACE_PROFILE, lambda event: steps.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
+    )
+    for after, before, reverse in ((0, None, False), (4_900, None, False), (0, None, True), (0, 100, True)):
+        page = reads.read_events(
+            db, "T", after=after, before=before, turn="t1", kinds=None, reverse=reverse, limit=50, bytes_max=10**6
+        )
+        assert len(page.rows) == 50
+    db.close()
+    engine.close()
+    assert len(steps) == 4
+    assert max(steps) < 2 * min(steps)
