@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
-
-import msgspec
 
 from turnlog.engines.memory import MemoryEngine, MemoryStore
 from turnlog.engines.protocol import Engine
@@ -195,7 +194,7 @@ def items(log: Log, thread: str = "t") -> list[Item]:
 
 def texts(log: Log, thread: str = "t") -> list[str]:
     """The texts of all messages of assistants, in order."""
-    raws = [msgspec.json.decode(item.raw) for item in items(log, thread) if item.type == "message"]
+    raws = [json.loads(item.raw) for item in items(log, thread) if item.type == "message"]
     return [content_text(raw["content"]) for raw in raws]
 
 
