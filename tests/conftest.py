@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 
 ELSEWHERE = "only on"
 """A skip whose reason begins so is a matter of the operating system, which no installation can provide."""
+
+COUNTED = ("crash_states", "kills", "kills_in_draft", "failed_writes")
+"""What tests of crashes count by `record_property`; the sums are told at the end."""
 
 # Two busy cores make any deadline a coin toss; what must be fast is measured by `make bench`.
 settings.register_profile("turnlog", deadline=None, print_blob=True)
@@ -44,3 +48,11 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if not reason.startswith(ELSEWHERE):
         report.outcome = "failed"
         report.longrepr = f"skipped, and CI may not skip: {reason}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    totals = Counter[str]()
+    for report in terminalreporter.getreports("passed"):
+        totals.update({name: int(str(value)) for name, value in report.user_properties if name in COUNTED})
+    if totals:
+        terminalreporter.write_line(", ".join(f"{name} {totals[name]}" for name in COUNTED if totals[name]))

@@ -46,6 +46,7 @@ def check(stored: Stored, facts: Sequence[Fact], scripts: Sequence[Script], *, s
     by_turn = {(script.thread, script.turn): script for script in scripts}
     for thread in stored.threads.values():
         found += _wrong_thread(thread)
+        found += _wrong_late(thread, by_turn)
         for row in thread.turns.values():
             place = f"{thread.name}/{row.turn}"
             found += [f"{place}: {problem}" for problem in _wrong_turn(thread, row, settled=settled)]
@@ -85,6 +86,17 @@ def _wrong_thread(thread: StoredThread) -> Iterator[str]:
             length = chunk.offset + len(chunk.text)
 
 
+def _wrong_late(thread: StoredThread, scripts: Mapping[tuple[str, str], Script]) -> Iterator[str]:
+    late = [event for event in thread.events if event.kind == "thread_late"]
+    for event in late:
+        turn = event.fields["of"]
+        script = scripts.get((thread.name, turn))
+        if script is None or script.late is None or not _is_late(event, turn, script.late):
+            yield f"{thread.name}: nobody sent what came late at seq {event.seq}"
+        if event.seq not in thread.turns[turn].fold.get("late", ()):
+            yield f"{thread.name}/{turn}: the row does not name what came late at seq {event.seq}"
+
+
 def _wrong_turn(thread: StoredThread, row: StoredTurn, *, settled: bool) -> Iterator[str]:
     state, events = "", thread.of(row.turn)
     for event in events:
@@ -98,6 +110,9 @@ def _wrong_turn(thread: StoredThread, row: StoredTurn, *, settled: bool) -> Iter
     if not events:
         yield "has no events"
         return
+    begun = any(event.kind == "worker_started" for event in events)
+    if state == "interrupted" and events[-1].fields["reason"] == ("not_started" if begun else "process_died"):
+        yield f"ended by {events[-1].fields['reason']}, and had {'' if begun else 'not '}begun"
     told = (row.phase, row.seq_first, row.seq_last, row.fold["state"], row.fold.get("key"))
     if told != (PHASE[state], events[0].seq, events[-1].seq, state, events[0].fields.get("key")):
         yield f"the row tells {told} of a turn that is {state}"
@@ -149,6 +164,9 @@ def _missing_fact(thread: StoredThread, fact: Fact) -> str | None:
             return None if kept else "the submission is not what was accepted"
         case Began():
             return None if any(event.kind == "worker_started" for event in events) else "an agent began before its turn"
+        case Wrote(late=True):
+            kept = any(_is_late(event, fact.turn, fact.raw) for event in thread.events)
+            return None if kept else "the late item is gone"
         case Wrote():
             count = sum(event.kind == "item" and event.raw == fact.raw for event in events)
             return None if count == 1 else f"the item is there {count} times"
@@ -163,10 +181,14 @@ def _missing_fact(thread: StoredThread, fact: Fact) -> str | None:
     raise AssertionError(f"nothing is known of {fact}")
 
 
+def _is_late(event: StoredEvent, turn: str, raw: bytes) -> bool:
+    return event.kind == "thread_late" and event.fields["of"] == turn and event.raw.endswith(b"\n" + raw)
+
+
 def _missing_event(thread: StoredThread, fact: ShownEvent) -> str | None:
-    if fact.seq > thread.head:
+    event = next((event for event in thread.events if event.seq == fact.seq), None)
+    if event is None:
         return "a shown event is gone"
-    event = thread.events[fact.seq - 1]
     told = (event.turn or "", event.kind, event.body)
     return None if told == (fact.turn, fact.kind, fact.data) else f"a shown event is now {event}"
 

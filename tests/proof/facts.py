@@ -27,9 +27,10 @@ class Began(Fact, frozen=True, kw_only=True, tag=True):
 
 
 class Wrote(Fact, frozen=True, kw_only=True, tag=True):
-    """An item's receipt was durable."""
+    """An item's receipt was durable; `late`: after its turn had ended."""
 
     raw: bytes
+    late: bool = False
 
 
 class Stepped(Fact, frozen=True, kw_only=True, tag=True):

@@ -145,6 +145,9 @@ class Stage:
         thread = script.thread
         turn = await self._log.submit(thread, script.content, key=script.key, turn=script.turn)
         self._account.add(Accepted(thread=thread, turn=turn.id, content=script.content, key=script.key))
+        if script.key is not None:
+            again = await self._log.submit(thread, script.content, key=script.key)
+            assert (again.id, again.duplicate) == (turn.id, True), "P6: the same key is the same turn"
         if not script.acts:
             return
         player = Player(script, self._account, self.reader, patient=self._patient, do=self._do)
@@ -152,9 +155,13 @@ class Stage:
         halt = asyncio.create_task(player.halted.wait())
         try:
             await asyncio.wait({run, halt}, return_when="FIRST_COMPLETED")
-            over.set()
+            if not run.done():
+                over.set()
             ran = await run
             self._account.add(Ended(thread=thread, turn=turn.id, state=ran.state))
+            if script.late is not None and ran.state == "completed":
+                await turn.item(script.late)
+                self._account.add(Wrote(thread=thread, turn=turn.id, raw=script.late, late=True))
         finally:
             halt.cancel()
             run.cancel()

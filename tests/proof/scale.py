@@ -27,5 +27,6 @@ LONG: Final = Scale(subsets=1_000, recovery_subsets=30, kills_a_store=50, stores
 SCALES: Final = [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
 """Parameters of a test that has both."""
 
-PARTS: Final = 4
-"""Parts that the points of one proof are dealt into, so that several processes of the test run share the work."""
+PARTS: Final = 5
+"""Parts that the points of one proof are dealt into, so that several processes of the test run share the work. Odd, for
+points before and after a sync take turns, and those before it cost most."""

@@ -54,13 +54,14 @@ Act: TypeAlias = Signal | Said | Effect | Halt | Finish
 
 @dataclass(frozen=True)
 class Script:
-    """One turn. Without acts nobody starts it."""
+    """One turn. Without acts nobody starts it. `late` is an item that its owner sends after it has completed."""
 
     thread: str
     turn: str
     content: str
     acts: Sequence[Act] = ()
     key: str | None = None
+    late: bytes | None = None
 
     def said(self) -> dict[str, str]:
         """The whole text of each draft."""
@@ -143,7 +144,8 @@ def answering(thread: str, turn: str, *, long: bool = False, key: str | None = N
         Said("1/~1/text/0", text(" bye."), hurried=True),
         Finish(finish_reason="stop"),
     ]
-    return Script(thread, turn, f"answer {turn}\x00\u2028\ud800", acts, key)
+    late = f'{{"type":"message", "late":"{turn}"}}'.encode()
+    return Script(thread, turn, f"answer {turn}\x00\u2028\ud800", acts, key, late)
 
 
 def halting(thread: str, turn: str, *, long: bool = False, key: str | None = None) -> Script:

@@ -45,6 +45,7 @@ class Words:
                 yield from self._wrong_step(event)
             elif event.kind == "attempt_dropped":
                 yield from self._wrong_dropped(event)
+        yield from self._wrong_order()
         if self._end is not None and self._end.kind == "interrupted":
             yield from self._wrong_end(self._end)
         elif self._end is not None:
@@ -61,6 +62,16 @@ class Words:
         for draft in self._closed:
             if draft not in self._said:
                 yield f"closes a draft {draft} that nobody wrote"
+
+    def _wrong_order(self) -> Iterator[str]:
+        """What ends together is in the order in which it began: drafts by their places."""
+        places: list[tuple[int, int]] = []
+        for event in self._events:
+            closes = event.fields.get("closes", ())
+            if closes and (_synthesized(event) or event.fields.get("id", "").startswith("~")):
+                places.append((closes[0]["after"], closes[0]["rev"]))
+        if places != sorted(places):
+            yield f"the drafts ended in the order {places}"
 
     def _wrong_synthesized(self, event: StoredEvent) -> Iterator[str]:
         kind = event.fields["synthesized"]
