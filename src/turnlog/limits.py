@@ -68,6 +68,9 @@ DRAFT_CHUNK_BYTES: Final = 4 * 1_024
 DRAFT_PENDING_BYTES_MAX: Final = 1 * 1_024 * 1_024
 """Bytes of draft text a turn may have waiting for a stalled disk before `Overloaded`: minutes of a fast model."""
 
+RESUMED_AT_ONCE_MAX: Final = 64
+"""Waiting tasks that one turn of an event loop resumes: about a millisecond of them, so that timers keep their time."""
+
 THREADS_CACHED_MAX: Final = 4_096
 """Threads whose head the writer remembers; beyond it the least recently used without an open turn is read again."""
 

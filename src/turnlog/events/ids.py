@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 from turnlog.errors import InvalidInput, TooLarge
@@ -111,4 +112,9 @@ class CountedIds:
 
 def dated_id(now_us: int, suffix: str) -> str:
     """The dated form of an id: readable, sortable by eye, of the shape the first ancestor used."""
-    return f"{datetime.fromtimestamp(now_us / 1e6, UTC):%Y%m%dT%H%M%SZ}-{suffix}"
+    return f"{_dated(now_us // 1_000_000)}-{suffix}"
+
+
+@lru_cache(maxsize=8)
+def _dated(now_s: int) -> str:
+    return f"{datetime.fromtimestamp(now_s, UTC):%Y%m%dT%H%M%SZ}"

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 from turnlog.engines.protocol import Engine, Tail
 from turnlog.errors import CursorUnprovable, StoreClosed
 from turnlog.events.kinds import Draft, Event
+from turnlog.journal.receipt import Wake
 from turnlog.journal.state import decode_chunk, decode_record
 from turnlog.limits import READ_EVENTS_MAX
-
-Wake = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
 
 
 class Follower:

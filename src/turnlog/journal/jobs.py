@@ -21,10 +21,10 @@ from turnlog.errors import (
 from turnlog.errors import KeyConflict as KeyConflictError
 from turnlog.events.codec import decode_body
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
-from turnlog.folds.turn import decode_view, next_view
+from turnlog.folds.turn import decode_view, encode_view, next_view
 from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt
-from turnlog.journal.state import OpenTurn, ThreadState, catch_up, turn_row
+from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.limits import READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
 
 
@@ -94,9 +94,8 @@ class SubmitJob(Job):
             phase=Phase.SUBMITTED,
             seq_first=event.seq,
             seq_last=event.seq,
-            fold=b"",
+            fold=encode_view(view),
         )
-        row = turn_row(row, view)
         self.opened = OpenTurn(replace(row, owner=desk.owner, fence=1), view, ours=True)
         plan.writes.append(
             Write(

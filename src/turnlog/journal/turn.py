@@ -39,10 +39,10 @@ class Turn:
         self.thread = row.thread
         self.id = row.turn
         self.duplicate = accepted.duplicate
+        self._row = row
         self._fence = row.fence
         self._writer = writer
         self._open = accepted.turn
-        self._state: str = decode_view(row.fold).state
 
     def __repr__(self) -> str:
         return f"<Turn {self.id!r} of {self.thread!r}: {self.state}>"
@@ -50,7 +50,9 @@ class Turn:
     @property
     def state(self) -> str:
         """The turn's state as this log knows it: of a duplicate, what it was when it was submitted again."""
-        return self._state if self._open is None else self._open.view.state
+        if self._open is not None:
+            return self._open.view.state
+        return decode_view(self._row.fold).state
 
     @property
     def settled(self) -> bool:

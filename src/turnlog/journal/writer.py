@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -85,20 +84,14 @@ class Writer:
 
     def put(self, job: Job) -> Receipt[Any]:
         """Queue a job. Raises `Overloaded` when too much waits already; a job that settles a turn is always taken."""
-        with self._open():
+        self.check()  # first: in a forked child the condition may be held by a thread that is not there
+        with self._wake:
+            self.check()
             if not isinstance(job, CompleteJob | InterruptJob):
                 self._check_room(job)
             self._enqueue(job)
             self._wake.notify()
         return job.receipt
-
-    @contextmanager
-    def _open(self) -> Iterator[None]:
-        """The condition, held while the log takes writes."""
-        self.check()  # first: in a forked child the condition may be held by a thread that is not there
-        with self._wake:
-            self.check()
-            yield
 
     def _check_room(self, job: Job) -> None:
         if self._queued_jobs >= QUEUE_JOBS_MAX:
@@ -120,14 +113,18 @@ class Writer:
 
     def put_draft(self, thread: str, turn: str, fence: int, part: DraftPart) -> None:
         """Take draft text, to be written within `DRAFT_DELAY_S` or with the turn's next job. May raise `Overloaded`."""
-        with self._open():
+        self.check()
+        with self._wake:
+            self.check()
             if self._pending.add(thread, turn, fence, part, self._clock.boot_s()):
                 self._wake.notify()
 
     def call(self, task: Callable[[], T]) -> Receipt[T]:
         """Run `task` in the writer's thread, between two batches."""
         receipt: Receipt[T] = Receipt()
-        with self._open():
+        self.check()
+        with self._wake:
+            self.check()
             self._tasks.append((task, receipt))
             self._wake.notify()
         return receipt
@@ -229,8 +226,8 @@ class Writer:
             return changed
         for job, plan in sealed:
             answers = [next(outcomes) for _ in plan.writes]
-            if all(isinstance(answer, Done) for answer in answers):
-                dones = [answer for answer in answers if isinstance(answer, Done)]
+            dones = [answer for answer in answers if isinstance(answer, Done)]
+            if len(dones) == len(answers):
                 settlements += plan.apply(dones)
                 settlements.append(_outcome_of(partial(job.value, plan, dones), job.receipt))
                 changed.append(job.thread)
