@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -120,7 +120,7 @@ def parse_cursor(engine: Engine, thread: str, after: int | str) -> int:
     return seq
 
 
-async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncIterator[Event | Draft]:
+async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Event | Draft, None]:
     """Events after `after` in order, each open draft whole, then everything as it becomes durable."""
     rev = 0
     with hub.subscribe(thread) as follower:

@@ -72,6 +72,8 @@ class SubmitJob(Job):
     data: bytes
     finish: Callable[[Accepted], Any]
     opened: OpenTurn | None = None
+    recovered: bool = False
+    """It has been looked whether the turn in its way is a dead writer's."""
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """See `Job`. Raises `Busy` while another turn of the thread is open, unless this one is known already."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -263,7 +263,7 @@ class Log:
         """The open drafts of a thread, each whole."""
         return self._views.drafts(thread)
 
-    def follow(self, thread: str, after: int | str = 0) -> AsyncIterator[Event | Draft]:
+    def follow(self, thread: str, after: int | str = 0) -> AsyncGenerator[Event | Draft, None]:
         """Events and drafts as they become durable, from a seq or an `epoch.seq` cursor on.
 
         First the events after it, then each open draft whole, then what comes. A thread that does not exist yet is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -186,7 +186,7 @@ class Turn:
             raise InvalidInput(field="reason", problem=f"must be one of {', '.join(get_args(Reason))}")
         return self._writer.put(InterruptJob(**self._names, reason=reason, detail=_detail("detail", detail)))
 
-    async def requests(self) -> AsyncIterator[Requested]:
+    async def requests(self) -> AsyncGenerator[Requested, None]:
         """What others asked of the owner of this turn, as it is written, by any process. Ends when the turn does."""
         self._writer.check()
         given = 0

@@ -141,9 +141,14 @@ class Upkeep:
     def may_be_dead(self, job: Job) -> bool:
         """A submission met an open turn of another writer: when that one was dead, it may be tried once more."""
         state = self._states.get(job.thread)
-        if job.tries or state is None or all(turn.row.owner == self._desk.owner for turn in state.open.values()):
+        if (
+            not isinstance(job, SubmitJob)
+            or job.recovered
+            or state is None
+            or all(turn.row.owner == self._desk.owner for turn in state.open.values())
+        ):
             return False
-        job.tries += 1
+        job.recovered = True
         try:
             return any(recovered.thread == job.thread for recovered in self.recover())
         except StoreError:
