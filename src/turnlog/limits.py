@@ -68,6 +68,10 @@ DRAFT_CHUNK_BYTES: Final = 4 * 1_024
 DRAFT_PENDING_BYTES_MAX: Final = 1 * 1_024 * 1_024
 """Bytes of draft text a turn may have waiting for a stalled disk before `Overloaded`: minutes of a fast model."""
 
+WRITER_QUIET_S: Final = 0.001
+"""Seconds without work after which the writer looks after the store: who was just answered often writes again within
+less, and would have to wait for it. A log that is never quiet is checkpointed by size."""
+
 RESUMED_AT_ONCE_MAX: Final = 64
 """Waiting tasks that one turn of an event loop resumes: about a millisecond of them, so that timers keep their time."""
 

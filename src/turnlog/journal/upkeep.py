@@ -24,6 +24,7 @@ class Upkeep:
         self._desk = desk
         self._hub = hub
         self._states = states
+        self._shared = desk.engine.caps.shared
         self._mine: dict[str, list[OpenTurn]] = {}
         self._owed: dict[Pair, CompleteJob | InterruptJob] = {}
         self._owed_at = NEVER
@@ -97,7 +98,7 @@ class Upkeep:
 
     @property
     def _polls(self) -> bool:
-        return self._desk.engine.caps.shared and (bool(self._mine) or self._hub.watched)
+        return self._shared and (bool(self._mine) or self._hub.watched)
 
     def run(self) -> None:
         """Do what is due. What the store refuses now is tried again soon; the next commit meets the same refusal."""

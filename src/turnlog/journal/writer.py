@@ -41,6 +41,7 @@ from turnlog.limits import (
     RESEAL_TRIES_MAX,
     STORE_PROBE_S,
     THREADS_CACHED_MAX,
+    WRITER_QUIET_S,
 )
 
 T = TypeVar("T")
@@ -67,6 +68,7 @@ class Writer:
         self._queued_jobs = 0
         self._queued_bytes = 0
         self._closing = False
+        self._rested = False
         self._states: OrderedDict[str, ThreadState] = OrderedDict()
         self._upkeep = Upkeep(self._desk, hub, self._states)
         hub.on_watch = self._nudge
@@ -163,19 +165,26 @@ class Writer:
             for task, receipt in tasks:
                 settle([_outcome_of(task, receipt)])
             if jobs:
+                self._rested = False
                 self._batch(jobs)
-            self._upkeep.run()
-            if not self._ready:
+            elif not self._rested:
+                self._rested = True
                 self._upkeep.rest()
+            self._upkeep.run()
 
     def _take(self) -> tuple[list[Job], list[tuple[Callable[[], Any], Receipt[Any]]]]:
         """Wait for work or for the next thing to look after. The caller holds the condition."""
+        if not (self._rested or self._ready or self._tasks or self._closing):
+            # Who was just answered goes on before anything else is done here.
+            self._wake.wait(WRITER_QUIET_S)
         while True:
             now = self._clock.boot_s()
             for job in (*self._pending.due(now, all_of_them=self._closing), *self._upkeep.owed(now)):
                 self._enqueue(job)
             if self._ready or self._tasks or self._closing:
                 break
+            if not self._rested:
+                return [], []
             wait = min(self._upkeep.due_s(now), self._pending.due_s(now))
             if wait <= 0:
                 return [], []
@@ -209,8 +218,8 @@ class Writer:
             except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
                 settlements.append(self._failed(job, error))
         changed = self._commit(sealed, settlements, again)
-        self._release(jobs, again)
         settle(settlements, self.hub.wakes(changed))
+        self._release(jobs, again)
 
     def _commit(self, sealed: list[tuple[Job, Plan]], settlements: list[Settlement], again: list[Job]) -> list[str]:
         """Commit the plans and answer them. Returns the threads that changed."""
