@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar
 
-from turnlog.errors import AgentFailed, AlreadySettled, Fenced, StoreError, TooLarge, TurnlogError
-from turnlog.events.codec import encode_json
+from turnlog.errors import AlreadySettled, Fenced, StoreError, TooLarge, TurnlogError
 from turnlog.events.kinds import Reason
 from turnlog.folds.states import TERMINAL
+from turnlog.journal.ends import STOPPED, detail_of, reason_of
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
-from turnlog.limits import DETAIL_BYTES_MAX
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Receipt[Any], Any, T]
-
-_STOPPED = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class Working:
@@ -82,7 +79,7 @@ class Working:
         except TurnlogError:
             return
         if not turn.duplicate:
-            yield from _interrupt(turn, "cancelled" if isinstance(error, _STOPPED) else "start_failed", error)
+            yield from _interrupt(turn, "cancelled" if isinstance(error, STOPPED) else "start_failed", error)
 
     def _leave(self, error: BaseException | None) -> Steps[None]:
         assert self._receipt is not None
@@ -139,31 +136,6 @@ async def _in_loop(steps: Steps[T]) -> T:
                 receipt = steps.send(value)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # as above
-
-
-def reason_of(error: BaseException) -> Reason:
-    """Why a turn ends, by what its work raised."""
-    if isinstance(error, _STOPPED):
-        return "cancelled"
-    if isinstance(error, TimeoutError):
-        return "timed_out"
-    if isinstance(error, TooLarge):
-        return "too_large"
-    if isinstance(error, AgentFailed):
-        for reason in get_args(Reason):
-            if error.reason == reason:
-                return reason  # type: ignore[no-any-return]  # get_args does not tell the literal's type
-    return "failed"
-
-
-def detail_of(error: BaseException) -> str | None:
-    """A line about an exception that fits a terminal event: its beginning, when it is long."""
-    if isinstance(error, asyncio.CancelledError) and not error.args:
-        return None
-    text = str(error) if isinstance(error, AgentFailed) else f"{type(error).__name__}: {error}".removesuffix(": ")
-    while len(encode_json(text)) - 2 > DETAIL_BYTES_MAX:
-        text = text[: len(text) * 3 // 4] + " …"
-    return text
 
 
 async def shielded(work: Coroutine[Any, Any, T]) -> T:

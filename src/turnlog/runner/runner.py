@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from turnlog.agents.protocol import Agent, AgentFactory, Finish, Task
 from turnlog.errors import (
@@ -21,24 +21,19 @@ from turnlog.errors import (
     AlreadySettled,
     Fenced,
     InvalidInput,
-    Overloaded,
     Refused,
     StartFailed,
     StoreClosed,
     StoreError,
-    TooLarge,
     TurnlogError,
 )
 from turnlog.events.kinds import Reason, Requested, Submitted
 from turnlog.folds.states import TERMINAL, State
+from turnlog.journal.ends import detail_of, reason_of
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.limits import AGENT_HARD_S, AGENT_IDLE_S, AGENT_STOP_S, REQUESTS_PER_TURN_MAX
 from turnlog.runner.pen import Pen
-
-_REASONS: Final[frozenset[str]] = frozenset(get_args(Reason))
-# An exception may quote a whole document; this much, at up to twelve bytes each, always fits DETAIL_BYTES_MAX.
-_DETAIL_CHARS_MAX: Final = 600
 
 
 @dataclass(frozen=True)
@@ -261,7 +256,7 @@ class _Run:
     async def _settle_if_possible(self, error: StoreError) -> None:
         """The store failed once; if it fails again, recovery settles the turn when the store works."""
         try:
-            await self._turn.interrupt("failed", _detail(error))
+            await self._turn.interrupt("failed", detail_of(error))
         except TurnlogError as again:
             error.add_note(f"the turn is not settled yet: {again}")
 
@@ -293,12 +288,4 @@ def _verdict(error: BaseException) -> _Cut | TurnlogError:
 
 def _cut_of(error: BaseException, reason: Reason) -> _Cut:
     """How a turn ends by what was raised: with the error's own reason if it has one, else with `reason`."""
-    if isinstance(error, AgentFailed):
-        own = error.reason if error.reason in _REASONS else reason
-        return _Cut(own, (error.detail or _detail(error))[:_DETAIL_CHARS_MAX])  # type: ignore[arg-type]  # just looked up
-    return _Cut("too_large" if isinstance(error, TooLarge | Overloaded) else reason, _detail(error))
-
-
-def _detail(error: BaseException) -> str:
-    text = str(error)
-    return (f"{type(error).__name__}: {text}" if text else type(error).__name__)[:_DETAIL_CHARS_MAX]
+    return _Cut(reason_of(error, reason), detail_of(error))

@@ -1,0 +1,41 @@
+"""What an exception makes of the turn whose work raised it: a reason, and a line that fits a terminal event."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import get_args
+
+from turnlog.errors import AgentFailed, Overloaded, TooLarge
+from turnlog.events.codec import encode_json
+from turnlog.events.kinds import Reason
+from turnlog.limits import DETAIL_BYTES_MAX
+
+STOPPED = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""Raised to stop the work, not by it."""
+
+
+def reason_of(error: BaseException, default: Reason = "failed") -> Reason:
+    """Why a turn ends, by what its work raised; `default` when the error itself does not say."""
+    if isinstance(error, STOPPED):
+        return "cancelled"
+    if isinstance(error, TimeoutError):
+        return "timed_out"
+    if isinstance(error, TooLarge | Overloaded):
+        return "too_large"
+    if isinstance(error, AgentFailed):
+        for reason in get_args(Reason):
+            if error.reason == reason:
+                return reason  # type: ignore[no-any-return]  # get_args does not tell the literal's type
+    return default
+
+
+def detail_of(error: BaseException) -> str | None:
+    """A line about an exception: an agent's own words, else its name and message; the beginning, when it is long."""
+    if isinstance(error, asyncio.CancelledError) and not error.args:
+        return None
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if isinstance(error, AgentFailed):
+        text = error.detail or str(error)
+    while len(encode_json(text)) - 2 > DETAIL_BYTES_MAX:
+        text = text[: len(text) * 3 // 4] + " …"
+    return text
