@@ -90,7 +90,8 @@ def test_a_call_in_the_air_stays_unknown(call: Caller, folder: Path) -> None:
         terminal.wait()
     [recovered] = call.read("recover")["recovered"]
     assert (recovered["thread"], recovered["reason"], len(recovered["unknown_calls"])) == ("talk", "process_died", 1)
-    assert "outcome unknown: Searching this folder" in call("show", "talk").stdout
+    for shown in (call("show", "talk"), call("show", "talk", recovered["turn"])):
+        assert "outcome unknown: Searching this folder" in shown.stdout
 
 
 def test_the_next_question_tells_what_was_recovered(call: Caller, folder: Path) -> None:
@@ -120,7 +121,7 @@ def test_a_thread_that_is_being_answered_is_busy(call: Caller, folder: Path) -> 
 
 
 def test_the_turn_goes_on_when_nobody_reads(call: Caller, folder: Path) -> None:
-    """A reader of the output that goes away ends neither the turn nor says anything."""
+    """When the reader of the output goes away, before its first line even, the turn goes on and nothing is said."""
     with subprocess.Popen(
         [*COMMAND, *begin(folder)],
         env={**os.environ, **call.environment},
@@ -129,7 +130,6 @@ def test_the_turn_goes_on_when_nobody_reads(call: Caller, folder: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline()
         process.stdout.close()
         assert process.wait(WAIT_S) == 0
         assert process.stderr.read() == b""

@@ -115,6 +115,17 @@ def test_the_answer_is_not_held_up_by_what_is_not_over(watched: Watched, capsys:
     assert "Already known: yes." in capsys.readouterr().out
 
 
+def test_one_look_at_the_end_shows_everything(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    """P9: drawn once, when all is over, the turn is printed in the order in which it happened, nothing left out."""
+    for number in (1, 2):
+        watched.turn.item({"type": "message", "role": "assistant", "content": f"text {number}"})
+        watched.turn.step(f"s{number}", kind="tool", title=f"step {number}", status="succeeded")
+    watched.complete()
+    lines = [line.strip() for line in capsys.readouterr().out.split("\n")]
+    assert [line for line in lines if line][::2] == ["text 1", "text 2"]
+    assert [line.partition(" ·")[0] for line in lines if line][1::2] == ["step 1", "step 2"]
+
+
 def test_nothing_in_the_log_commands_the_terminal(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     """Escape sequences in titles, details, reasons and text, whole or in parts, are printed as text."""
     evil = "\x1b]0;owned\x07\x1b[2J\r\x9b1A\u202e"
