@@ -15,7 +15,9 @@ import turnlog
 from tests.cli.calling import COMMAND, WAIT_S, Caller
 from turnlog.cli.output import Output
 from turnlog.cli.store import choose_store
+from turnlog.errors import StoreUnavailable
 from turnlog.events.kinds import Failure
+from turnlog.journal.turn import Turn
 
 ODD_IDS = [
     "-rf",
@@ -315,6 +317,22 @@ def test_a_message_may_come_from_a_pipe(call: Caller, folder: Path) -> None:
     for bad in (b"\xff\xfe", b"", b" \n", b"x" * 70_000):
         assert call("ask", "t", "-", given=bad).exit_code == 2
     assert len(call.read("show", "t")["turns"]) == 1
+
+
+def test_a_store_that_fails_is_told_in_one_line(call: Caller, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1: when the store fails under a running turn, one line says so with the turn, and the exit code is 3."""
+
+    async def fail(turn: Turn, *_: object, **__: object) -> None:
+        await turn.start()
+        raise StoreUnavailable(detail="disk full", thread="t", turn=turn.id)
+
+    monkeypatch.setattr("turnlog.cli.asking.run_turn", fail)
+    failed = call("ask", "t", "hello", "--workspace", str(folder))
+    [turn] = call.read("show", "t")["turns"]
+    assert failed.exit_code == 3
+    assert failed.stderr.startswith("turnlog: The disk or database refused a write;")
+    assert failed.stderr.endswith(f"disk full (turn {turn['turn']})\n")
+    assert failed.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -150,12 +150,15 @@ class Asking:
             run_turn(self._turn, _factory(self._question.agent), log=self._log, workspace=self._question.workspace)
         )
         self._on_signals(work)
-        watching = asyncio.gather(self._follow(), self._draw())
+        watching = [asyncio.create_task(self._follow()), asyncio.create_task(self._draw())]
         try:
             if await self._is_settled_by(work):
-                await watching
+                await asyncio.gather(*watching)
         finally:
-            watching.cancel()
+            for task in watching:
+                task.cancel()
+            # What became of them is either known from above or less than the error that is on its way.
+            await asyncio.gather(*watching, return_exceptions=True)
         return self._finish()
 
     async def _is_settled_by(self, work: asyncio.Task[object]) -> bool:
