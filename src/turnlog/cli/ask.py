@@ -32,7 +32,7 @@ _NEWEST: Final = ""
     metavar="[TURN]",
     is_flag=False,
     flag_value=_NEWEST,
-    help="Ask an interrupted turn again, the newest one unless TURN is given; takes no TEXT.",
+    help="Ask an interrupted turn again, the newest one unless TURN is given; takes no TEXT. After THREAD, or as --retry=TURN.",
 )
 @with_store
 def ask(
