@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,6 +215,22 @@ def test_resting_waits_for_no_other_writer(path: Path) -> None:
     engine.rest()
     assert log.stat().st_size >= WAL_PREGROWN_BYTES
     engine.close()
+
+
+def test_two_may_rest_at_once(path: Path, engine: SqliteEngine, vfs: PowerVFS) -> None:
+    """C31: emptying the log while another engine is at it is no error, and waits for nobody."""
+    other = _open(path, vfs)
+    for writer, thread in ((engine, "A"), (other, "B")):
+        writer.commit([writes.note(thread, base=base, body=b"x" * 60_000) for base in range(80)])
+    with vfs.traps.hold("write.before", part="db") as hold:
+        resting = threading.Thread(target=other.rest)
+        resting.start()
+        hold.wait_held()
+        engine.rest()
+        hold.release()
+        resting.join()
+    other.close()
+    assert [engine.tail(thread, after=0, rev=0, limit=1).head for thread in "AB"] == [80, 80]
 
 
 def test_the_last_one_out_leaves_one_file(path: Path) -> None:

@@ -46,7 +46,9 @@ class WriteAheadLog:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
-        self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        # Busy: another process is emptying it at this moment.
+        with suppress(apsw.BusyError):
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         # All of it is in the database now, unless a reader or another process is in the way; then the next commit
         # tells how long it still is.
         self._pages = 0
