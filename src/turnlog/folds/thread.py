@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from turnlog.events.codec import decode_json, encode_json
 from turnlog.events.kinds import Event, Submitted, ThreadCreated
@@ -21,15 +22,13 @@ class ThreadFold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 def fold_thread(fold: ThreadFold, event: Event) -> ThreadFold:
     """The fold after one more event of the thread."""
-    body = event.body
-    changes: dict[str, object] = {"updated_at": event.at}
+    body, at = event.body, event.at
     if isinstance(body, ThreadCreated):
-        changes |= {"created_at": event.at, "title": body.title or ""}
-    elif isinstance(body, Submitted):
-        changes["latest"] = event.turn
-        if not fold.title:
-            changes["title"] = first_line(content_text(body.content))
-    return msgspec.structs.replace(fold, **changes)
+        return replace(fold, updated_at=at, created_at=at, title=body.title or "")
+    if isinstance(body, Submitted):
+        title = fold.title or first_line(content_text(body.content))
+        return replace(fold, updated_at=at, latest=event.turn, title=title)
+    return replace(fold, updated_at=at)
 
 
 def first_line(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.limits import READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class Job:
     """One thing to write. `seal` works out a plan; it may be called again when another process appended first."""
 
@@ -54,8 +54,7 @@ class Job:
         return {"thread": self.thread}
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """A submission that is in the log: by this call, or before (`duplicate`)."""
 
     row: TurnRow
@@ -63,7 +62,7 @@ class Accepted:
     turn: OpenTurn | None
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class SubmitJob(Job):
     """Accept a submission, creating the thread if it is new."""
 
@@ -142,7 +141,7 @@ class SubmitJob(Job):
         return {"thread": self.thread, "turn": self.turn, "key": self.body.key}
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class RequestJob(Job):
     """Ask the owner of an open turn for something, whoever that is."""
 
@@ -195,7 +194,7 @@ class RequestJob(Job):
         return plan.state.head
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class ThreadItemJob(Job):
     """Append a raw item that belongs to no turn, creating the thread if it is new."""
 

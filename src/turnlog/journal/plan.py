@@ -43,7 +43,7 @@ class After(Protocol):
         ...
 
 
-@dataclass
+@dataclass(slots=True)
 class Plan:
     """The writes of one job, in order and all for one thread, and the events in them."""
 

@@ -34,6 +34,8 @@ class Turn:
     A turn with `duplicate` was in the log before: its work is somebody else's, or done.
     """
 
+    __slots__ = ("_fence", "_open", "_row", "_writer", "duplicate", "id", "thread")
+
     def __init__(self, writer: Writer, accepted: Accepted) -> None:
         row = accepted.row
         self.thread = row.thread

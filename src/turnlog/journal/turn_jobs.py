@@ -50,7 +50,7 @@ class DraftPart(NamedTuple):
     receipt: Receipt[None]
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class TurnJob(Job):
     """A job of the turn's owner. Draft text that was given before it goes along, in `parts`."""
 
@@ -146,7 +146,7 @@ class TurnJob(Job):
         return {"thread": self.thread, "turn": self.turn}
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class StartJob(TurnJob):
     """The owner begins to work."""
 
@@ -163,7 +163,7 @@ class StartJob(TurnJob):
         plan.write_events(0, turn)
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class FlushJob(TurnJob):
     """Make the drafts' pending text durable."""
 
@@ -180,7 +180,7 @@ class FlushJob(TurnJob):
         """What was accepted is written even when a later part could not be."""
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class EventJob(TurnJob):
     """A job that appends one item, step or dropped attempt; when the turn has settled it is kept as late."""
 
@@ -227,7 +227,7 @@ class EventJob(TurnJob):
         return plan
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class ItemJob(EventJob):
     """Append a raw item; it replaces the drafts it is the final form of."""
 
@@ -243,7 +243,7 @@ class ItemJob(EventJob):
         return [replace(self.body, closes=[closed for draft in closing for closed in draft.closed])]
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class StepJob(EventJob):
     """Upsert a step. When it settles, it takes over the text of the drafts that were about it."""
 
@@ -270,7 +270,7 @@ class StepJob(EventJob):
         ]
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class DropAttemptJob(EventJob):
     """Give the present attempt up. Its text moves into the trace."""
 
@@ -285,7 +285,7 @@ class DropAttemptJob(EventJob):
         return list(dropped_events(turn.book.attempt, self.body.reason, closing))
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class CompleteJob(TurnJob):
     """The turn ended well."""
 
@@ -298,7 +298,7 @@ class CompleteJob(TurnJob):
         plan_completed(plan, turn, usage=self.usage, finish_reason=self.finish_reason)
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class InterruptJob(TurnJob):
     """The turn ended otherwise."""
 
