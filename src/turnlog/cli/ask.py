@@ -32,7 +32,7 @@ _NEWEST: Final = ""
     metavar="[TURN]",
     is_flag=False,
     flag_value=_NEWEST,
-    help="Ask an interrupted turn again, the newest one unless TURN is given; takes no TEXT. After THREAD, or as --retry=TURN.",
+    help="Ask an interrupted turn again, the newest one if TURN is left out; takes no TEXT. Write it after THREAD.",
 )
 @with_store
 def ask(
