@@ -10,7 +10,7 @@ from turnlog.limits import RESUMED_AT_ONCE_MAX
 
 
 def test_a_loop_is_never_held_up_by_a_batch() -> None:
-    """P11: however many tasks one batch answers, the loop looks at what else is due after each bounded number of them."""
+    """P11: however many tasks one batch answers, the loop looks at what else is due after a bounded number of them."""
     waiting = 5 * RESUMED_AT_ONCE_MAX
     gone_on: list[int] = []
 
