@@ -47,7 +47,7 @@ def test_no_acknowledged_write_is_lost(
 
     Checkpoints after every commit, or only when the store is closed.
     """
-    monkeypatch.setattr("turnlog.engines.sqlite.engine._BUSY_PAGES", checkpoint_pages)
+    monkeypatch.setattr("turnlog.engines.sqlite.wal._BUSY_PAGES", checkpoint_pages)
     disk = Disk()
     with PowerVFS("power", disk=disk):
         script = run_script(tmp_path / "live", disk, wal_pregrown_bytes=wal_pregrown_bytes)
