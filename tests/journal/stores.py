@@ -89,6 +89,7 @@ class Store:
         """The process stands still, as under SIGSTOP, from the next verb of its writer on."""
         hold = Hold()
         self._faults[log].traps.set(_VERBS, hold, forever=True)
+        log.append_message("pause", {})
         with hold:
             hold.wait_held()
             yield
