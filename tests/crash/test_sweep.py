@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from turnlog.testing.faults import FaultEngine
 from turnlog.testing.traps import Trap
 from turnlog.testing.vfs import PowerVFS
 
-from ..power.recording import NAME, open_log, scratch
+from ..power.recording import NAME, open_log, record, scratch
 from ..proof.checker import check
 from ..proof.facts import Accepted, Account
 from ..proof.playing import playing
@@ -87,6 +88,26 @@ def test_the_kth_failure_loses_nothing(
         fired, wrong = asyncio.run(failing_at(k, arm, scripts(), place))
         found += [f"k={k}: {problem}" for problem in wrong]
         if not fired:
+            break
+    record_property("failed_writes", k - 1)
+    assert k > 5
+    assert not found, "\n".join(found[:20])
+
+
+def test_a_recovery_that_fails_is_repeated(folder: Path, record_property: Callable[[str, object], None]) -> None:
+    """P8: at each k at which the disk fails a recovery, the next one settles what it left, and loses nothing."""
+    recording = record(folder / "live")
+    facts, found = recording.account.by(recording.end.position), list[str]()
+    for k in count(1):
+        place = folder / str(k)
+        recording.end.all().write(place)
+        with PowerVFS(f"failing {k}") as vfs:
+            trap = vfs.fail(apsw.SQLITE_IOERR_FSYNC, on=("sync",), k=k)
+            with suppress(StoreError):
+                open_log(place, vfs.name).close()
+        open_log(place).close()
+        found += [f"k={k}: {problem}" for problem in check(read_store(place / NAME), facts, recording.scripts)]
+        if not trap.fired:
             break
     record_property("failed_writes", k - 1)
     assert k > 5

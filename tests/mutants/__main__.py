@@ -24,7 +24,8 @@ TEST_S: Final = 120
 TESTS_FAILED: Final = 1
 """pytest's exit code when tests ran and some failed; any other one proves nothing."""
 
-FIRST_FAILURE: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+FIRST_FAILURE: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+FIRST_REASON: Final = re.compile(r"^E +(.{,90})", re.MULTILINE)
 
 
 def copy_checkout(folder: Path) -> None:
@@ -61,7 +62,8 @@ def catch(mutant: Mutant) -> tuple[bool, str]:
             return False, str(error)
         ran = run_tests(folder, mutant.tests)
     if ran.returncode == TESTS_FAILED and (failed := FIRST_FAILURE.search(ran.stdout)):
-        return True, failed[1]
+        reason = FIRST_REASON.search(ran.stdout)
+        return True, failed[1] + (f"\n{'':8}{reason[1]}" if reason else "")
     return False, "SURVIVED" if ran.returncode == 0 else f"pytest ended with {ran.returncode}: {ran.stdout[-2_000:]}"
 
 

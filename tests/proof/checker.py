@@ -146,6 +146,8 @@ def _missing(
         elif isinstance(fact, ShownDraft):
             name = (fact.thread, fact.turn, fact.draft)
             before = shown.get(name, (fact, ""))[1]
+            if fact.offset > len(before):
+                yield fact, f"shown after {len(before)} characters"
             shown[name] = (fact, before[: fact.offset] + fact.text)
         elif (problem := _missing_fact(thread, fact)) is not None:
             yield fact, problem
