@@ -36,7 +36,7 @@ def test_chunks_wait_a_moment_for_more(store: Store) -> None:
     clock = ManualClock()
     log = store.open(clock=clock)
     turn = begun(log)
-    commits = store.faults(log).traps.reached("commit.after")
+    commits = store.faults(log).traps.reached("commit.before")
     for text in ("a", "b", "c"):
         turn.draft(text)
         clock.advance(DRAFT_DELAY_S / 5)
@@ -44,7 +44,7 @@ def test_chunks_wait_a_moment_for_more(store: Store) -> None:
     assert drafts(log) == {}
     clock.advance(DRAFT_DELAY_S)
     eventually(lambda: drafts(log) == {"0/~0/text/0": "abc"})
-    assert store.faults(log).traps.reached("commit.after") == commits + 2
+    assert store.faults(log).traps.reached("commit.before") == commits + 2
 
 
 def test_a_page_of_text_does_not_wait(store: Store) -> None:
@@ -139,13 +139,13 @@ def test_a_stalled_disk_slows_down_then_refuses(store: Store, log: Log) -> None:
         log.append_message("other", {})
         hold.wait_held()
         part, count = "x" * 1_000, DRAFT_PENDING_BYTES_MAX // 1_000
-        for n in range(count):
-            turn.draft(part, target=f"m{n % 50}")
+        receipts = [turn.draft(part, target=f"m{n % 50}") for n in range(count)]
         with pytest.raises(Overloaded) as caught:
             turn.draft(part, target="m0")
         assert caught.value.limit == "DRAFT_PENDING_BYTES_MAX"
         hold.release()
-    turn.draft("!", target="m0").result()
+    for receipt in (*receipts, turn.draft("!", target="m0")):
+        receipt.result(30)
     written = drafts(log)
     assert sum(map(len, written.values())) == count * 1_000 + 1
     assert written["0/m0/text/0"].endswith("x!")

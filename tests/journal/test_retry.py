@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.journal.stores import Store, events, eventually, kinds, message, run, together
+from tests.journal.stores import Store, call, drafts, events, eventually, kinds, message, run, together
 from turnlog.errors import (
     AlreadyDecided,
     AlreadySettled,
@@ -137,6 +137,21 @@ def test_a_request_is_not_lost_among_drafts(store: Store, log: Log) -> None:
 
     run(main())
     assert kinds(log).count("requested") == 1
+    assert log.turn_view("t", turn.id).events == len(events(log, turn=turn.id))
+
+
+def test_a_request_in_the_way_of_the_answers_beginning(store: Store, log: Log) -> None:
+    """A request that comes just before text and an item of a turn leaves each of them once, in order, behind it."""
+    other = store.open()
+    turn = log.submit("t", "question").result()
+    turn.start().result()
+    with store.paused(log):
+        other.request("t", turn.id).result()
+        waiting = turn.draft("think", kind="reasoning"), turn.draft("text"), turn.item(call("c1"))
+    for receipt in waiting:
+        receipt.result(30)
+    assert kinds(log)[2:] == ["worker_started", "requested", "assistant_started", "item"]
+    assert list(drafts(log)) == ["0/~0/reasoning/0", "0/~1/text/0"]
     assert log.turn_view("t", turn.id).events == len(events(log, turn=turn.id))
 
 

@@ -159,7 +159,7 @@ class RequestJob(Job):
         plan = Plan(state, desk.clock.now_us())
         if not self._already_said(desk):
             plan.event(self.body, self.turn)
-            plan.write_events(0, turn, fenced=False)
+            plan.write_events(turn, fenced=False)
         return plan
 
     def _why_not(self, desk: Desk) -> TurnlogError:

@@ -61,6 +61,9 @@ class Plan:
     counted: set[str] = field(default_factory=set)
     settles: list[tuple[OpenDraft, list[Receipt[None]]]] = field(default_factory=list)
     """Receipts of draft text that this plan makes durable, or replaces."""
+    unfinished: bool = False
+    """The job is to be worked out again once this is durable. An engine decides each write alone: where somebody else
+    appends, the second one with events could be taken without the first, so a plan has one."""
 
     @property
     def head(self) -> int:
@@ -83,15 +86,14 @@ class Plan:
 
     def write_events(
         self,
-        since: int,
         turn: OpenTurn,
         *,
         chunks: Sequence[Chunk] = (),
         closing: Sequence[OpenDraft] = (),
         fenced: bool = True,
     ) -> None:
-        """Add one write of the events planned since index `since`, which closes `closing`; fenced in an own turn."""
-        events = self.events[since:]
+        """Add the write of the events planned, if any, which closes `closing`; fenced in an own turn."""
+        events = self.events
         turn_after, thread_after = self._rows_after(turn) if events else (None, None)
         self.writes.append(
             Write(
@@ -122,18 +124,23 @@ class Plan:
     def flush(self, turn: OpenTurn, *, but: Sequence[OpenDraft] = ()) -> None:
         """Add the writes that make the pending text of all drafts durable, except `but`, which are about to close.
 
-        A write opens at most one draft, so that a draft's place is its own.
+        A write opens at most one draft, so that a draft's place is its own. The first one of an answer begins it, and
+        leaves the plan unfinished.
         """
         known = [draft for draft in turn.book.drafts.values() if draft.pending and draft not in but]
         opening = [draft for draft in known if draft.place is None]
         going_on = [draft for draft in known if draft.place is not None]
         for group in ([going_on] if going_on else []) + [[draft] for draft in opening]:
-            since = len(self.events)
             self.begin_answer(turn)
             self.flushed += [(draft, len(self.writes), draft.pending) for draft in group]
-            self.write_events(since, turn, chunks=[_chunk(turn, draft) for draft in group])
+            self.write_events(turn, chunks=[_chunk(turn, draft) for draft in group])
+            if self.events:
+                self.unfinished = True
+                break
+        flushed = {draft for draft, _, _ in self.flushed}
         for draft in turn.book.drafts.values():
-            if draft not in but:  # also one whose only new text is half a character, which waits without a write
+            # Also one whose only new text is half a character, which waits without a write.
+            if draft in flushed or not (draft.pending or draft in but):
                 self._settles(draft)
 
     def begin_answer(self, turn: OpenTurn) -> None:

@@ -33,7 +33,7 @@ def plan_completed(plan: Plan, turn: OpenTurn, *, usage: dict[str, Any] | None, 
     _close_drafts(plan, turn, synthesized="no_final_item", text="succeeded", call="unknown")
     answer = next((event.seq for event in reversed(plan.events) if event.kind == Item.kind), turn.view.answer)
     plan.event(Completed(usage=usage, finish_reason=finish_reason, answer=answer), turn.row.turn)
-    plan.write_events(0, turn, closing=list(turn.book.drafts.values()))
+    plan.write_events(turn, closing=list(turn.book.drafts.values()))
 
 
 def plan_interrupted(plan: Plan, turn: OpenTurn, *, reason: Reason, detail: str | None) -> None:
@@ -47,7 +47,7 @@ def plan_interrupted(plan: Plan, turn: OpenTurn, *, reason: Reason, detail: str 
         detail = f"{detail}; {more}" if detail else more
     named = list(_fitting(calls[:CALLS_NAMED_MAX], BODY_BYTES_MAX // 2))
     plan.event(Interrupted(reason=reason, detail=detail, unknown_calls=named), turn.row.turn)
-    plan.write_events(0, turn, closing=list(turn.book.drafts.values()))
+    plan.write_events(turn, closing=list(turn.book.drafts.values()))
 
 
 def _fitting(names: Sequence[str], bytes_max: int) -> Iterator[str]:

@@ -160,7 +160,7 @@ class StartJob(TurnJob):
             WorkerStarted(owner=desk.owner, fence=self.fence, agent=self.agent, agent_version=self.agent_version),
             self.turn,
         )
-        plan.write_events(0, turn)
+        plan.write_events(turn)
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -191,12 +191,13 @@ class EventJob(TurnJob):
         self.check_kind(turn, self.body.kind)
         closing = self.closing(turn)
         plan.flush(turn, but=closing)
-        since = len(plan.events)
+        if plan.unfinished:
+            return
         for body in self.bodies(turn, closing):
             if isinstance(body, Item) and is_assistant_message(body):
                 plan.begin_answer(turn)
             plan.event(body, self.turn)
-        plan.write_events(since, turn, closing=closing)
+        plan.write_events(turn, closing=closing)
 
     def closing(self, turn: OpenTurn) -> list[OpenDraft]:
         """The drafts it replaces."""

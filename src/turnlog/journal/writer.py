@@ -238,7 +238,10 @@ class Writer:
             dones = [answer for answer in answers if isinstance(answer, Done)]
             if len(dones) == len(answers):
                 settlements += plan.apply(dones)
-                settlements.append(_outcome_of(partial(job.value, plan, dones), job.receipt))
+                if plan.unfinished:
+                    again.append(job)
+                else:
+                    settlements.append(_outcome_of(partial(job.value, plan, dones), job.receipt))
                 changed.append(job.thread)
                 self._upkeep.follow(plan.state)
             elif self._refused(job, plan, answers, settlements):
