@@ -13,6 +13,7 @@ from tests.journal.stores import Store, eventually, kinds, run, together, until
 from turnlog.errors import Busy
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt, settle
+from turnlog.limits import BATCH_JOBS_MAX
 
 
 def test_a_receipt_is_known_only_when_durable(store: Store, log: Log) -> None:
@@ -112,11 +113,11 @@ def test_a_batch_wakes_a_loop_once(store: Store, log: Log) -> None:
         first = log.append_message("first", {"a": 1})
         while not hold._held.is_set():
             await asyncio.sleep(0.002)
-        waiting = [asyncio.ensure_future(_value(log.append_message(f"t{n}", {"a": n}))) for n in range(200)]
+        waiting = [asyncio.ensure_future(_value(log.append_message(f"t{n}", {"a": n}))) for n in range(BATCH_JOBS_MAX)]
         await asyncio.sleep(0)
         before = loop.woken
         hold.release()
-        assert await asyncio.gather(*waiting) == [2] * 200
+        assert await asyncio.gather(*waiting) == [2] * BATCH_JOBS_MAX
         assert first.done()
         assert loop.woken - before == 1
 
