@@ -24,7 +24,7 @@ TEST_S: Final = 120
 TESTS_FAILED: Final = 1
 """pytest's exit code when tests ran and some failed; any other one proves nothing."""
 
-FIRST_FAILURE: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+FIRST_FAILURE: Final = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 FIRST_REASON: Final = re.compile(r"^E +(.{,90})", re.MULTILINE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,10 @@ AGAIN = 5
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("scale", SCALES)
 def test_nothing_is_lost_at_any_sync(scale: Scale, part: int, folder: Path, record_property: Record) -> None:
-    """P1, P2, P3, P5, P8: before and after each sync, from creating the store to settling and closing it."""
+    """P1, P2, P3, P5, P8: before and after each sync and whenever something became known, from creating to closing."""
     recording = record(folder / "live")
-    points = recording.disk.points
-    assert len(points) > 80
+    known = sorted({fact.at for fact in recording.account.facts})
+    points = [*recording.disk.points, *(replace(recording.end, position=position) for position in known)]
     states, found = 0, list[str]()
     for number, point in list(enumerate(points))[part::PARTS]:
         facts = recording.account.by(point.position)
@@ -35,6 +36,7 @@ def test_nothing_is_lost_at_any_sync(scale: Scale, part: int, folder: Path, reco
             found += [f"{point} {image.kept}: {problem}" for problem in wrong]
     record_property("crash_states", states)
     assert not found, "\n".join(found[:20])
+    assert len(points) > 120
 
 
 @pytest.mark.timeout(7_200)

@@ -66,6 +66,8 @@ Begin = Callable[[Log], Coroutine[Any, Any, Turn | None]]
 async def nobody(log: Log) -> None:
     """No turn yet; another thread has the lease made, so that the next sync is the one that is meant."""
     await log.append_message("other", {"n": 1})
+    # Done between two batches: by then the writer is through with the first, whatever its receipt said.
+    await asyncio.to_thread(log.recover)
 
 
 async def submitted(log: Log) -> Turn:

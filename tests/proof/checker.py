@@ -217,7 +217,7 @@ def _carries(event: StoredEvent, draft: str, text: str, script: Script) -> bool:
     if event.kind == "item":
         return "synthesized" not in fields or text_of(event).startswith(text)
     if event.kind == "attempt_dropped":
-        return any(one["draft"] == draft and one["text"].startswith(text) for one in fields["dropped"])
+        return any(one["draft"] == draft and one["text"].startswith(text) for one in fields.get("dropped", ()))
     # A step that says the same itself replaces what was shown of it, as a final item does.
     field = field_of(draft)
     return event.kind == "step" and (str(fields.get(field)).startswith(text) or says(script, fields, field))

@@ -145,7 +145,7 @@ class Words:
         if event.kind == "item":
             text = text_of(event) if _synthesized(event) else None
         elif event.kind == "attempt_dropped":
-            text = next((one["text"] for one in fields["dropped"] if one["draft"] == draft), "")
+            text = next((one["text"] for one in fields.get("dropped", ()) if one["draft"] == draft), "")
         else:
             field = field_of(draft)
             text = None if says(self._script, fields, field) else fields.get(field, "")
