@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import MutableMapping
 
 from turnlog.errors import StoreError
@@ -12,7 +13,9 @@ from turnlog.journal.receipt import Receipt, settle
 from turnlog.journal.recovery import Pair, Recovered, recover
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.journal.turn_jobs import CompleteJob, InterruptJob
-from turnlog.limits import LEASE_RENEW_S, LEASE_S, STORE_PROBE_S, WRITER_POLL_S
+from turnlog.limits import LEASE_RENEW_S, LEASE_S, PAGE_ROWS_MAX, STORE_PROBE_S, WRITER_POLL_S
+
+_logger = logging.getLogger("turnlog")
 
 NEVER = float("inf")
 
@@ -101,7 +104,10 @@ class Upkeep:
         return self._shared and (bool(self._mine) or self._hub.watched)
 
     def run(self) -> None:
-        """Do what is due. What the store refuses now is tried again soon; the next commit meets the same refusal."""
+        """Do what is due. What fails now is tried again soon: the next commit meets a store's refusal too.
+
+        Anything else is a defect in looking after others, which must not end the writing of everybody.
+        """
         now = self._desk.clock.boot_s()
         try:
             if self._mine:
@@ -113,8 +119,11 @@ class Upkeep:
                 self._position = b""
             if now >= self._recover_at:
                 self.recover()
-        except StoreError:
+        except Exception as error:
+            if not isinstance(error, StoreError):
+                _logger.exception("looking after other writers failed")
             self._renew_at = max(self._renew_at, now + STORE_PROBE_S)
+            self._poll_at = max(self._poll_at, now + STORE_PROBE_S)
             self._recover_at = max(self._recover_at, now + STORE_PROBE_S)
 
     def rest(self) -> None:
@@ -152,22 +161,32 @@ class Upkeep:
         job.recovered = True
         try:
             return any(recovered.thread == job.thread for recovered in self.recover())
-        except StoreError:
+        except Exception:
+            self._recover_at = self._desk.clock.boot_s()  # whatever it is, `run` meets it again and looks after it
             return False
 
     def _look_at_others(self) -> None:
         """Notice what other processes wrote: wake followers, and take requests to own turns in."""
-        resumed = not self._position
-        changed, self._position = self._desk.engine.changes(self._position, 0)
-        if resumed:  # what was written while nobody looked is in no list of changes
+        changed, position = self._desk.engine.changes(self._position, 0)
+        if not self._position:  # what was written while nobody looked is in no list of changes
             changed = [*{*self._mine, *self._hub.threads()}]
-        for thread in changed:
-            state = self._states.get(thread)
-            if state is not None and thread in self._mine and self._moved(state):
+        mine = [turn for thread in changed for turn in self._mine.get(thread, ())]
+        ends = self._stored_ends() if mine else {}
+        for turn in mine:
+            state = self._states[turn.row.thread]
+            if state.stale or ends.get((turn.row.thread, turn.row.turn)) != turn.view.seq_last:
                 catch_up(self._desk.engine, state, self._desk.owner)
                 self.follow(state)
+        self._position = position
         settle([], self._hub.wakes(changed))
 
-    def _moved(self, state: ThreadState) -> bool:
-        rows = self._desk.engine.threads(thread=state.thread, limit=1).rows
-        return any(state.stale or (row.head, row.rev) != (state.head, state.rev) for row in rows)
+    def _stored_ends(self) -> dict[Pair, int]:
+        """The last seq of each own open turn, as stored: most changes are own writes, so all are asked for at once."""
+        ends: dict[Pair, int] = {}
+        before = None
+        while True:
+            page = self._desk.engine.turns(owner=self._desk.owner, open_only=True, before=before, limit=PAGE_ROWS_MAX)
+            ends.update({(row.thread, row.turn): row.seq_last for row in page.rows})
+            if page.next is None:
+                return ends
+            before = page.next
