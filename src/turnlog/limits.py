@@ -29,6 +29,12 @@ DRAFT_BYTES_MAX: Final = BODY_BYTES_MAX - 4 * 1_024
 DRAFTS_OPEN_MAX: Final = 500
 """Drafts of a turn that no event has closed: what settling must close in one write (at most 30 MiB)."""
 
+DRAFT_PART_MAX: Final = 1_000_000
+"""The highest part of a draft's target: far more parts than a target may have drafts, and a number of few digits."""
+
+TIME_US_MAX: Final = 253_402_300_799_999_999
+"""The last microsecond of the year 9999: what RFC 3339 can say. A time beyond it was given in another unit."""
+
 EVENTS_PER_TURN_MAX: Final = 1_000_000
 """Events of one turn: 20 times the largest turn promised to work, and less than the engine's 2^20 places a turn."""
 

@@ -9,6 +9,7 @@ from typing import Final
 from turnlog.cli.output import Output, Style
 from turnlog.cli.store import Store
 from turnlog.cli.words import duration, harmless, one_line, plural, shell_word
+from turnlog.events.clock import rfc3339
 from turnlog.events.kinds import StepStatus
 from turnlog.folds.entries import FINAL, Entry, TimelineView
 from turnlog.folds.notices import notice_text
@@ -119,7 +120,10 @@ def block(out: Output, text: str, margin: str, style: Style = "plain") -> None:
 
 def local_time(at_us: int) -> str:
     """A time for people, in the zone of their machine."""
-    return f"{datetime.fromtimestamp(at_us // 1_000_000).astimezone():%Y-%m-%d %H:%M:%S}"
+    try:
+        return f"{datetime.fromtimestamp(at_us // 1_000_000).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):  # no time of the calendar, or of this machine's
+        return rfc3339(at_us)
 
 
 def counts(view: TurnView) -> str:

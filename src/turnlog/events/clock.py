@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 
@@ -35,7 +35,16 @@ class SystemClock:
         return time.clock_gettime(_BOOT_CLOCK)
 
 
+_BEGINNING = datetime(1970, 1, 1)
+
+
 def rfc3339(at_us: int) -> str:
-    """A time for people and JSON documents: RFC 3339, UTC, microseconds."""
-    whole, micro = divmod(at_us, 1_000_000)
-    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{micro:06d}Z"
+    """A time for people and JSON documents: RFC 3339, UTC, microseconds.
+
+    What is no time of the years 1 to 9999 (nanoseconds, given for microseconds) stays the number it is, as text:
+    another time would be invented.
+    """
+    try:
+        return f"{(_BEGINNING + timedelta(microseconds=at_us)).isoformat(timespec='microseconds')}Z"
+    except OverflowError:
+        return str(at_us)

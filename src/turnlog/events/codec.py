@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 
-from turnlog.errors import NotJson, RecordDamaged, TooLarge
+from turnlog.errors import InvalidInput, NotJson, RecordDamaged, TooLarge
 from turnlog.events.clock import rfc3339
 from turnlog.events.kinds import (
     KINDS,
@@ -90,12 +90,13 @@ def decode_json(data: bytes, kind: type[T]) -> T:
     except (msgspec.DecodeError, RecursionError) as error:
         problem = str(error)
     try:
-        return msgspec.convert(json.loads(data.decode("utf-8"), parse_constant=_refuse_constant), kind)
+        return msgspec.convert(json.loads(data.decode("utf-8"), parse_constant=refuse_constant), kind)
     except (ValueError, RecursionError, msgspec.ValidationError):
         raise RecordDamaged(problem=problem) from None
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """What the stdlib calls for NaN and Infinity. Raises `ValueError`."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -193,6 +194,18 @@ def encode_body(body: KnownBody) -> bytes:
     return data
 
 
+def accept_body(body: KnownBody) -> bytes:
+    """The stored bytes of a body made from what a caller gave, or `InvalidInput` when it could not be read again."""
+    try:
+        data = encode_body(body)
+    except TypeError as error:
+        raise InvalidInput(field=body.kind, problem=str(error)) from None
+    read = decode_body(body.kind, VERSION, data)
+    if isinstance(read, Damaged):
+        raise InvalidInput(field=body.kind, problem=read.problem)
+    return data
+
+
 def decode_body(kind: str, v: int, data: bytes) -> AnyBody:
     """The body of a stored record: `Unknown` for a newer kind or version, `Damaged` for an unreadable known one."""
     known = KINDS.get(kind)
@@ -208,6 +221,19 @@ def decode_body(kind: str, v: int, data: bytes) -> AnyBody:
             return Damaged(problem="the payload is missing")
         return msgspec.structs.replace(body, raw=raw)
     return body
+
+
+_LINE_ENDS: Final = re.compile(b"\xc2\x85|\xe2\x80[\xa8\xa9]")
+
+
+def json_line(value: Any) -> bytes:
+    """Compact JSON for other people's readers: some take U+0085, U+2028 and U+2029 for ends of lines."""
+    return one_line(encode_json(value))
+
+
+def one_line(data: bytes) -> bytes:
+    """JSON text with these three as escapes: they stand in strings only, so its value is the same."""
+    return _LINE_ENDS.sub(lambda end: f"\\u{ord(end[0].decode()):04x}".encode(), data)
 
 
 def event_json(event: Event) -> bytes:
@@ -235,7 +261,9 @@ def event_json(event: Event) -> bytes:
 def content_digest(content: str | list[Any], attachments: Sequence[Attachment]) -> str:
     """SHA-256 (hex) of a submission's canonical content and its attachments' digests: what `key` stands for.
 
-    Canonical is compact JSON with sorted keys. Model, workspace and names of files are not part of it.
+    Canonical is compact JSON with sorted keys. A file is its `sha256`; one without it is its name, for want of better.
+    Model, workspace and all else that describes a file are not part of it.
     """
-    canonical = encode_json([content, [item.sha256 or item.name for item in attachments]], order="sorted")
+    files = [[item.sha256, None] if item.sha256 else [None, item.name] for item in attachments]
+    canonical = encode_json([content, files], order="sorted")
     return hashlib.sha256(canonical).hexdigest()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import msgspec
 
-from turnlog.errors import RecordDamaged
-from turnlog.events.codec import decode_json, encode_json
+from turnlog.events.codec import encode_json, refuse_constant
 
 CLIENT_CALLS: Final = frozenset(
     {"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}
@@ -35,11 +35,31 @@ class RawItem(msgspec.Struct, frozen=True):
     error: Any = None
 
 
+def _number(text: str) -> msgspec.Raw:
+    """A number as it is written: as a float, `1e400` would be infinite and `1.10` another text."""
+    return msgspec.Raw(text.encode())
+
+
+_decoder: Final = msgspec.json.Decoder(RawItem, float_hook=_number)
+
+
 def read_item(raw: bytes) -> RawItem | None:
-    """The item, or None when its bytes are not one JSON object."""
+    """The item, or None when its bytes are not one JSON object. Its numbers may be
+    `msgspec.Raw`."""
     try:
-        return decode_json(raw, RawItem)
-    except RecordDamaged:
+        return _decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return _read_slowly(raw)
+
+
+def _read_slowly(raw: bytes) -> RawItem | None:
+    """The stdlib reads lone surrogates, and integers of any length when it need not make them numbers."""
+    try:
+        read = json.loads(
+            raw.decode("utf-8"), parse_float=_number, parse_int=_number, parse_constant=refuse_constant
+        )
+        return msgspec.convert(read, RawItem)
+    except (ValueError, RecursionError, msgspec.ValidationError):
         return None
 
 
@@ -65,7 +85,7 @@ def _part_text(part: Any) -> str:
     for field in ("text", "refusal"):
         if isinstance(part.get(field), str):
             return str(part[field])
-    return f"[{part.get('type', 'part')}]"
+    return f"[{json_text(part.get('type', 'part'))}]"
 
 
 def reasoning_text(item: RawItem) -> str:
@@ -90,8 +110,22 @@ def call_name(item: RawItem, item_type: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Text itself, anything else as compact JSON."""
-    return value if isinstance(value, str) else encode_json(value).decode("utf-8")
+    """Text itself, anything else as compact JSON; a number as the item has it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode("utf-8")
+    except UnicodeEncodeError:
+        return _compact(value)
+
+
+def _compact(value: Any) -> str:
+    """Compact JSON of what holds lone surrogates, which become escapes."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_compact(key)}:{_compact(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_compact, value)) + "]"
+    return (bytes(value) if isinstance(value, msgspec.Raw) else encode_json(value)).decode("utf-8")
 
 
 def joined(text: str) -> str:

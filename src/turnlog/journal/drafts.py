@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from turnlog.errors import TooLarge
 from turnlog.events.codec import RawHead, encode_json
 from turnlog.events.kinds import Closed, Draft, DraftKind, DraftName, Step
@@ -26,6 +28,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 class OpenDraft:
     """A draft no event has closed. `text[:committed]` is in the store; `held` waits for the other half of a pair."""
 
+    id: str
     name: DraftName
     text: str = ""
     committed: int = 0
@@ -34,11 +37,6 @@ class OpenDraft:
     encoded_bytes: int = 0
     waiting: list[Receipt[None]] = field(default_factory=list)
     """Receipts of text that is not committed yet."""
-
-    @property
-    def id(self) -> str:
-        """The draft's id."""
-        return str(self.name)
 
     @property
     def whole(self) -> str:
@@ -65,6 +63,18 @@ class OpenDraft:
         self.encoded_bytes += len(encode_json(text)) - 2
         self.text += text
         self.held = held
+
+
+def _draft(name: DraftName) -> OpenDraft:
+    return OpenDraft(str(name), name)
+
+
+def _stored_name(id_: str) -> DraftName:
+    """The parts of an id from the store. One that cannot be read is nobody's answer: its text is kept in the trace."""
+    try:
+        return DraftName.parse(id_)
+    except (ValueError, msgspec.ValidationError):
+        return DraftName(0, "~", "reasoning")
 
 
 @dataclass(slots=True, eq=False)
@@ -99,11 +109,11 @@ class DraftBook:
         if target is None:
             if self.current is not None and self.current.name.kind == kind:
                 return self.current
-            return OpenDraft(DraftName(self.attempt, f"~{self.anonymous_next}", kind, 0))
+            return _draft(DraftName(self.attempt, f"~{self.anonymous_next}", kind, 0))
         name = DraftName(self.attempt, target, kind, part)
         while str(name) in self.used:
             name = DraftName(self.attempt, target, kind, name.part + 1)
-        return self.drafts.get(str(name)) or OpenDraft(name)
+        return self.drafts.get(str(name)) or _draft(name)
 
     def seal(self) -> None:
         """The next text without a target opens a new draft."""
@@ -132,7 +142,7 @@ class DraftBook:
 
     def restore(self, chunk: Draft) -> None:
         """Take in a committed chunk read from the store, in order of `chunk_rev`."""
-        draft = self.drafts.setdefault(chunk.draft, OpenDraft(DraftName.parse(chunk.draft)))
+        draft = self.drafts.setdefault(chunk.draft, OpenDraft(chunk.draft, _stored_name(chunk.draft)))
         draft.place = (chunk.after, chunk.rev)
         draft.committed = chunk.offset + len(chunk.text)
         if len(draft.text) < draft.committed:  # else it is our own text, and there may be more of it

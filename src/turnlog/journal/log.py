@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -11,9 +11,9 @@ import msgspec
 
 from turnlog.engines.open import open_engine
 from turnlog.engines.protocol import Engine
-from turnlog.errors import InvalidInput, NotRetryable, StoreClosed, StoreError, UnknownTurn
+from turnlog.errors import InvalidInput, NotRetryable, StoreError, UnknownTurn
 from turnlog.events.clock import Clock, SystemClock
-from turnlog.events.codec import accept_raw, check_value, content_digest, encode_body
+from turnlog.events.codec import accept_body, check_value, content_digest
 from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check_thread_id, check_turn_id
 from turnlog.events.kinds import Attachment, Draft, Event, Requested, RequestWhat, Submitted, ThreadItem
 from turnlog.folds.entries import TimelineView
@@ -24,7 +24,7 @@ from turnlog.journal.jobs import Accepted, RequestJob, SubmitJob, ThreadItemJob,
 from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.recovery import Recovered
-from turnlog.journal.turn import Turn
+from turnlog.journal.turn import Turn, item_fields
 from turnlog.journal.working import Working
 from turnlog.journal.writer import Writer
 from turnlog.limits import LEASE_S, PAGE_ROWS
@@ -54,6 +54,7 @@ class Log:
         self._ids = ids or RandomIds()
         self._hub = Hub()
         self._reading = Reading(engine)
+        self._closed = False
         self.owner = self._ids.owner_id()
         with ExitStack() as opened:
             opened.callback(engine.close)
@@ -71,14 +72,16 @@ class Log:
     def close(self) -> None:
         """Write what waits, settle the turns this log still owns, and give the store back. Idempotent.
 
-        Turns still running end as interrupted (`cancelled`), waiting ones as `not_started`.
+        Turns still running end as interrupted (`cancelled`), waiting ones as `not_started`. Raises `StoreBusy` when the
+        disk lets it wait for longer than `CLOSE_WAIT_S`; it may be called again.
         """
-        try:
-            self._writer.check()
-        except StoreClosed:
+        if self._closed:
             return
+        with suppress(StoreError):  # closing a log that is closing goes on with it; a forked child may not
+            self._writer.check()
+        self._writer.close()
+        self._closed = True
         try:
-            self._writer.close()
             self._engine.lease(self.owner, 0)
         finally:
             self._engine.close()
@@ -138,7 +141,7 @@ class Log:
         return self._submit(check_thread_id(thread), turn_id, body)
 
     def _submit(self, thread: str, turn: str, body: Submitted) -> Receipt[Turn]:
-        data = encode_body(body)
+        data = accept_body(body)
         job = SubmitJob(thread=thread, turn=turn, body=body, data=data, finish=self._accepted, size_bytes=len(data))
         return self._writer.put(job)
 
@@ -185,11 +188,8 @@ class Log:
         format: str = "responses",
     ) -> Receipt[int]:
         """Append a raw item that belongs to no turn; gives its seq. Raises `NotJson` or `TooLarge` at once."""
-        data, head = accept_raw(raw)
-        body = ThreadItem(
-            format=check_name("format", format), type=head.type if isinstance(head.type, str) else "", raw=data
-        )
-        return self._writer.put(ThreadItemJob(thread=check_thread_id(thread), body=body, size_bytes=len(data)))
+        body = ThreadItem(**item_fields(raw, format)[0])
+        return self._writer.put(ThreadItemJob(thread=check_thread_id(thread), body=body, size_bytes=len(body.raw)))
 
     def request(
         self,
@@ -208,8 +208,10 @@ class Log:
         if what not in ("interrupt", "decide") or (what == "decide") is (approval is None):
             raise InvalidInput(field="what", problem="must be interrupt, or decide with an approval")
         check_value("value", value)
-        body = Requested(what=what, approval=approval and check_name("approval", approval), value=value, by=by)
-        size = len(encode_body(body))
+        if approval is not None:
+            check_name("approval", approval)
+        body = Requested(what=what, approval=approval, value=value, by=by)
+        size = len(accept_body(body))
         return self._writer.put(
             RequestJob(thread=check_thread_id(thread), turn=check_turn_id(turn), body=body, size_bytes=size)
         )

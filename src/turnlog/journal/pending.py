@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from turnlog.errors import Overloaded
 from turnlog.events.ids import text_bytes
+from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn_jobs import DraftPart, FlushJob, TurnJob
 from turnlog.limits import DRAFT_CHUNK_BYTES, DRAFT_DELAY_S, DRAFT_PENDING_BYTES_MAX
 
@@ -62,6 +63,10 @@ class PendingDrafts:
         waiting.parts = job.parts + waiting.parts
         waiting.size_bytes += sum(len(part.text) for part in job.parts)
         waiting.since_s = max(waiting.since_s, at_s)
+
+    def receipts(self) -> list[Receipt[None]]:
+        """The receipts of all that waits."""
+        return [part.receipt for waiting in self._waiting.values() for part in waiting.parts]
 
     def due(self, now_s: float, *, all_of_them: bool) -> list[FlushJob]:
         """Jobs for what has waited long enough."""

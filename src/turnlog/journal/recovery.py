@@ -10,11 +10,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from turnlog.engines.protocol import Claim, Done, Engine, OwnerId, TurnRow, Write
+from turnlog.errors import StoreError
 from turnlog.events.clock import Clock
 from turnlog.events.kinds import Reason
+from turnlog.journal.ends import detail_of
 from turnlog.journal.plan import Plan
 from turnlog.journal.settle import plan_interrupted
-from turnlog.journal.state import load
+from turnlog.journal.state import NOBODY, load
 from turnlog.limits import DEAD_OWNERS_MAX, RECOVER_TURNS_MAX, RESEAL_TRIES_MAX
 
 Pair = tuple[str, str]
@@ -36,27 +38,29 @@ def recover(engine: Engine, owner: OwnerId, clock: Clock, mine: Collection[Pair]
     `mine` are the turns that `owner` is working on. Returns what this call settled; a second call finds nothing.
     """
     found: list[Recovered] = []
-    while rows := _dead_turns(engine, owner, mine):
-        settled = _settle(engine, owner, clock, _claim(engine, owner, rows))
+    while True:
+        rows, forgotten = _dead_turns(engine, owner, mine)
+        settled = _settle(engine, owner, clock, _claim(engine, owner, rows)) if rows else []
         found += settled
-        if not settled:  # others were quicker, or the owners are alive after all
-            break
-    return found
+        if not settled and not forgotten:  # nothing is left, or others were quicker, or the owners are alive after all
+            return found
 
 
-def _dead_turns(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> list[TurnRow]:
-    """Open turns of dead owners, a bounded number; owners that have none left are forgotten."""
+def _dead_turns(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> tuple[list[TurnRow], int]:
+    """Open turns of dead owners, a bounded number; owners that have none left are forgotten and counted."""
     rows: list[TurnRow] = []
+    forgotten = 0
     for dead in engine.dead_owners(limit=DEAD_OWNERS_MAX):
         if dead == owner or len(rows) >= RECOVER_TURNS_MAX:
             continue
         found = engine.turns(owner=dead, open_only=True, limit=RECOVER_TURNS_MAX).rows
         if not found:
             engine.lease(dead, 0)
+            forgotten += 1
         rows += found
     claimed = engine.turns(owner=owner, open_only=True, limit=RECOVER_TURNS_MAX).rows
     rows += [row for row in claimed if (row.thread, row.turn) not in mine]
-    return rows[:RECOVER_TURNS_MAX]
+    return rows[:RECOVER_TURNS_MAX], forgotten
 
 
 def _claim(engine: Engine, owner: OwnerId, rows: Sequence[TurnRow]) -> list[Pair]:
@@ -82,13 +86,25 @@ def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Pair
 
 
 def _plan(engine: Engine, owner: OwnerId, clock: Clock, pair: Pair) -> tuple[Plan, Recovered] | None:
-    """The settling write of a claimed turn, from what the store has now; None when it is settled already."""
+    """The settling write of a claimed turn, from what the store has now; None when it is settled already.
+
+    A turn that cannot be read, for whatever reason, must not keep the store from opening: it is ended by what its row
+    tells, with that reason, and its drafts stay where they are.
+    """
     thread, turn_id = pair
-    state = load(engine, thread, owner)
+    unreadable: Exception | None = None
+    try:
+        state = load(engine, thread, owner)
+    except StoreError:
+        raise
+    except Exception as error:
+        unreadable, state = error, load(engine, thread, NOBODY)
     turn = state.open.get(turn_id)
     if turn is None or turn.row.owner != owner:
         return None
     reason: Reason = "not_started" if turn.view.state == "submitted" else "process_died"
+    if unreadable is not None:
+        reason = "recovery_exhausted"
     plan = Plan(state, clock.now_us())
-    plan_interrupted(plan, turn, reason=reason, detail=None)
+    plan_interrupted(plan, turn, reason=reason, detail=None if unreadable is None else detail_of(unreadable))
     return plan, Recovered(thread, turn_id, reason, tuple(turn.calls))

@@ -40,12 +40,10 @@ def plan_interrupted(plan: Plan, turn: OpenTurn, *, reason: Reason, detail: str 
     """Close what is open as interrupted, and end the turn."""
     if turn.view.state in STARTED:
         _close_drafts(plan, turn, synthesized="interrupted", text="interrupted", call="interrupted")
-    calls = list(turn.calls)
-    unnamed = len(calls) - CALLS_NAMED_MAX
-    if unnamed > 0:
+    named = list(_fitting(list(turn.calls)[:CALLS_NAMED_MAX], BODY_BYTES_MAX // 2))
+    if unnamed := len(turn.calls) - len(named):
         more = f"{unnamed} more calls have an unknown outcome"
         detail = f"{detail}; {more}" if detail else more
-    named = list(_fitting(calls[:CALLS_NAMED_MAX], BODY_BYTES_MAX // 2))
     plan.event(Interrupted(reason=reason, detail=detail, unknown_calls=named), turn.row.turn)
     plan.write_events(turn, closing=list(turn.book.drafts.values()))
 

@@ -47,8 +47,16 @@ def decode_chunk(chunk: Chunk) -> Draft:
         rev=chunk.rev,
         chunk_rev=chunk.chunk_rev,
         offset=chunk.offset,
-        text=bytes_text(chunk.text),
+        text=_chunk_text(chunk.text),
     )
+
+
+def _chunk_text(data: bytes) -> str:
+    """The text of a chunk. Where it is damaged, the bytes are shown as such: the rest of it was seen by somebody."""
+    try:
+        return bytes_text(data)
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "backslashreplace")
 
 
 def phase_of(state: State) -> Phase:
@@ -210,6 +218,10 @@ class ThreadState:
                 self.open.pop(turn.row.turn, None)
 
 
+NOBODY: OwnerId = ""
+"""The owner to load a thread for that takes every open turn by its row, without reading its events."""
+
+
 def load(engine: Engine, thread: str, owner: OwnerId) -> ThreadState:
     """A thread's state as the store has it now."""
     state = ThreadState(thread)
@@ -281,6 +293,8 @@ def follow_turn(engine: Engine, row: TurnRow) -> OpenTurn:
             break
     turn = turn or OpenTurn(row, _view(row))
     tail = engine.tail(row.thread, after=after, rev=0, limit=READ_EVENTS_MAX)
+    while tail.events and tail.events[-1].seq < tail.head:  # drafts come with the last page of what others appended
+        tail = engine.tail(row.thread, after=tail.events[-1].seq, rev=0, limit=READ_EVENTS_MAX)
     for chunk in tail.chunks:
         if chunk.turn == row.turn:
             turn.book.restore(decode_chunk(chunk))

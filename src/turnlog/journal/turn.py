@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, get_args
 
-import msgspec
-
 from turnlog.errors import DuplicateTurn, InvalidInput, StoreClosed, TooLarge
-from turnlog.events.codec import accept_raw, check_value, encode_body, encode_json
+from turnlog.events.codec import RawHead, accept_body, accept_raw, check_value, encode_json
 from turnlog.events.ids import check_name
 from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
 from turnlog.folds.states import TERMINAL
@@ -25,7 +23,7 @@ from turnlog.journal.turn_jobs import (
     StepJob,
 )
 from turnlog.journal.writer import Writer
-from turnlog.limits import DETAIL_BYTES_MAX, NAME_BYTES_MAX
+from turnlog.limits import DETAIL_BYTES_MAX, DRAFT_PART_MAX, NAME_BYTES_MAX, TIME_US_MAX
 
 
 class Turn:
@@ -97,11 +95,9 @@ class Turn:
 
         Raises `NotJson` or `TooLarge` at once.
         """
-        data, head = accept_raw(raw)
-        check_name("format", format)
-        kind = head.type if isinstance(head.type, str) else ""
-        body = Item(format=format, type=kind, id=_name(head.id), call_id=_name(head.call_id), raw=data)
-        return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(data)))
+        fields, head = item_fields(raw, format)
+        body = Item(**fields)
+        return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(body.raw)))
 
     def step(
         self,
@@ -162,11 +158,11 @@ class Turn:
                 check_name(field, value)
         for field in ("args", "usage", "extra"):
             check_value(field, getattr(step, field))
-        try:
-            step = msgspec.convert(msgspec.to_builtins(step), Step)
-        except msgspec.ValidationError as error:
-            raise InvalidInput(field="step", problem=str(error)) from None
-        return self._writer.put(StepJob(**self._names, body=step, size_bytes=len(encode_body(step))))
+        for field in ("started_at", "ended_at"):
+            if not 0 <= (getattr(step, field) or 0) <= TIME_US_MAX:
+                raise InvalidInput(field=field, problem="must be wall time in microseconds")
+        size = len(accept_body(step))
+        return self._writer.put(StepJob(**self._names, body=step, size_bytes=size))
 
     def drop_attempt(self, reason: str | None = None) -> Receipt[int]:
         """The agent begins again: what this attempt has shown stays in the trace, and nowhere else."""
@@ -176,6 +172,8 @@ class Turn:
 
     def complete(self, usage: dict[str, Any] | None = None, finish_reason: str | None = None) -> Receipt[int]:
         """The turn ends well. Draft text that no item closed becomes the answer, marked as such."""
+        if usage is not None and not isinstance(usage, dict):
+            raise InvalidInput(field="usage", problem="must be a mapping")
         check_value("usage", usage)
         if usage is not None and len(encode_json(usage)) > DETAIL_BYTES_MAX:
             raise TooLarge(field="usage", limit="DETAIL_BYTES_MAX", limit_value=DETAIL_BYTES_MAX)
@@ -215,10 +213,22 @@ def _check_draft(text: str, target: str | None, kind: DraftKind, part: int) -> N
         raise InvalidInput(field="text", problem=f"must be text, not {type(text).__name__}")
     if kind not in get_args(DraftKind):
         raise InvalidInput(field="kind", problem=f"must be one of {', '.join(get_args(DraftKind))}")
-    if part < 0:
-        raise InvalidInput(field="part", problem="must be 0 or more")
+    if type(part) is not int or not 0 <= part <= DRAFT_PART_MAX:
+        raise InvalidInput(field="part", problem=f"must be a number from 0 to {DRAFT_PART_MAX}")
     if target is not None and check_name("target", target).startswith("~"):
         raise InvalidInput(field="target", problem="must not begin with ~, which marks drafts without a target")
+
+
+def item_fields(raw: bytes | Mapping[str, Any], format_: str) -> tuple[dict[str, Any], RawHead]:
+    """The fields of an `Item` or `ThreadItem` that keeps `raw`, and what else was read from it."""
+    data, head = accept_raw(raw)
+    return {
+        "format": check_name("format", format_),
+        "type": head.type if isinstance(head.type, str) else "",
+        "id": _name(head.id),
+        "call_id": _name(head.call_id),
+        "raw": data,
+    }, head
 
 
 def _name(value: Any) -> str | None:
@@ -227,6 +237,8 @@ def _name(value: Any) -> str | None:
 
 
 def _detail(field: str, text: str | None) -> str | None:
+    if text is not None and not isinstance(text, str):
+        raise InvalidInput(field=field, problem=f"must be text, not {type(text).__name__}")
     if text is not None and (given := len(encode_json(text)) - 2) > DETAIL_BYTES_MAX:
         raise TooLarge(field=field, limit="DETAIL_BYTES_MAX", limit_value=DETAIL_BYTES_MAX, given=given)
     return text

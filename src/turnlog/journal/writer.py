@@ -68,6 +68,8 @@ class Writer:
         self._queued_jobs = 0
         self._queued_bytes = 0
         self._closing = False
+        self._died: BaseException | None = None
+        self._in_hand: Sequence[Job] = ()
         self._rested = False
         self._states: OrderedDict[str, ThreadState] = OrderedDict()
         self._upkeep = Upkeep(self._desk, hub, self._states)
@@ -81,6 +83,8 @@ class Writer:
         """Raise `ForkedLog` or `StoreClosed` when nothing can be written or read any more."""
         if os.getpid() != self._pid:
             raise ForkedLog
+        if self._died is not None:
+            raise StoreError(detail=f"the writer has ended by a defect: {self._died!r}") from self._died
         if self._closing:
             raise StoreClosed
 
@@ -140,7 +144,10 @@ class Writer:
         return self._upkeep.recover()
 
     def close(self) -> None:
-        """Write what waits, settle the turns this log still owns, and stop. Idempotent."""
+        """Write what waits, settle the turns this log still owns, and stop. Idempotent.
+
+        Raises `StoreBusy` when the disk lets the writer wait for longer than `CLOSE_WAIT_S`; it goes on by itself.
+        """
         if os.getpid() != self._pid:
             return
         with self._wake:
@@ -148,10 +155,30 @@ class Writer:
             self._wake.notify()
         self._thread.join(CLOSE_WAIT_S)
         settle([], self.hub.close())
+        if self._thread.is_alive():
+            raise StoreBusy(detail=f"closing has waited {CLOSE_WAIT_S:g} s for the disk; close again to wait on")
 
     # --- in the writer's thread --------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Nothing is written any more: whoever waits is told, and whoever comes. It takes a defect to get here."""
+        with self._wake:
+            self._died = error
+            left = [*self._in_hand, *(job for lane in self._lanes.values() for job in lane)]
+            waiting = [job.receipt for job in left] + [receipt for _, receipt in self._tasks]
+            waiting += self._pending.receipts() + [
+                part.receipt for job in left if isinstance(job, TurnJob) for part in job.parts
+            ]
+        refusal = StoreError(detail=f"the writer has ended by a defect: {error!r}")
+        settle([(receipt, None, refusal) for receipt in waiting if not receipt.done()], self.hub.close())
+
+    def _work(self) -> None:
         settled_own = False
         while True:
             with self._wake:
@@ -164,6 +191,7 @@ class Writer:
                     continue
             for task, receipt in tasks:
                 settle([_outcome_of(task, receipt)])
+            self._in_hand = jobs
             if jobs:
                 self._rested = False
                 self._batch(jobs)

@@ -16,7 +16,7 @@ from turnlog.agents.protocol import (
     StepSignal,
     UsageSignal,
 )
-from turnlog.errors import AlreadySettled, Fenced, Overloaded, Refused, StoreError, TooLarge, TurnlogError
+from turnlog.errors import AlreadySettled, Fenced, InvalidInput, Overloaded, Refused, StoreError, TooLarge, TurnlogError
 from turnlog.events.kinds import Step
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.receipt import Receipt
@@ -84,6 +84,8 @@ class Pen:
                 await self._turn.step(USAGE_STEP, kind="note", title="Usage", status="succeeded", usage=usage)
             case AttemptDroppedSignal(reason=reason):
                 await self._turn.drop_attempt(reason)
+            case _:  # an agent without a type checker may say anything
+                raise InvalidInput(field="signal", problem=f"{type(signal).__name__} is no signal")
 
     async def _write_draft(self, signal: DraftSignal) -> None:
         """Buffer a chunk. When the disk stalls, wait for it instead of failing: the agent slows down to its speed."""
