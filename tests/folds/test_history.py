@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.folds.simulate import Simulator, events_of, threads
+from turnlog.errors import InvalidInput
 from turnlog.events.codec import encode_body, encode_json
-from turnlog.events.kinds import Damaged, Event, Item, ThreadItem, Unknown
+from turnlog.events.kinds import Damaged, Event, Item, Step, ThreadItem, ThreadLate, Unknown
 from turnlog.folds.history import History, history
 from turnlog.folds.validity import mend_surrogates
 
@@ -352,4 +353,27 @@ def test_every_call_has_its_output_and_every_output_its_call(simulator: Simulato
 def test_everything_is_given_or_reported(simulator: Simulator) -> None:
     """Each stored item is in the history or named as left out; what is given beside them is named as added (P4)."""
     found, raw = of(simulator), of(simulator, "raw")
-    assert len(found.items) == len(raw.items) + len(found.added) - len(found.omitted)
+    assert len(found.items) == len(raw.items) + len(found.added) - len(found.omitted) + len(raw.omitted)
+    late = [event.seq for event in events_of(simulator.frames) if event.kind == ThreadLate.kind]
+    assert [omitted.seq for omitted in raw.omitted] == late
+
+
+@pytest.mark.parametrize("profile", ["raw", "responses"])
+def test_a_late_item_is_named(profile: str) -> None:
+    """P4: an item that came after its turn had ended is given to nobody and named with its place, also with `until`."""
+    simulator = asked()
+    simulator.complete()
+    simulator.submit("next")
+    simulator.late("too late")
+    simulator.event(ThreadLate(of="turn-1", late="step", raw=encode_body(Step(id="s"))), None)
+    for until in (None, "turn-2"):
+        found = of(simulator, profile, until)
+        assert [(it.seq, it.why) for it in found.omitted] == [(simulator.head - 1, "late")]
+        assert not [raw for raw in found.items if b"too late" in raw]
+    assert of(simulator, profile, "turn-1").omitted == ()
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    """A profile that there is not is refused by name instead of being taken for another one."""
+    with pytest.raises(InvalidInput, match="must be one of raw, responses"):
+        of(asked(), "portable")

@@ -8,12 +8,13 @@ accepts (see `validity`). Both report what they added or left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from turnlog.errors import InvalidInput
 from turnlog.events.codec import encode_json
-from turnlog.events.kinds import Damaged, Event, Item, Submitted, ThreadItem, Unknown
+from turnlog.events.kinds import Damaged, Event, Item, Submitted, ThreadItem, ThreadLate, Unknown
 from turnlog.folds.items import read_item
 from turnlog.folds.validity import NAMED_BY_ID, Added, Omitted, Piece, make_valid, mend_surrogates
 
@@ -63,13 +64,15 @@ class _Gathering:
             if self._closed:
                 return
             self._turns[event.turn] = self._section(loose=False)
-        elif event.turn is None and self._closed:
+        elif event.turn is None and self._closed and not (isinstance(body, ThreadLate) and body.of in self._turns):
             return
         match body:
             case Submitted():
                 self._submitted(event, body)
             case Item() | ThreadItem():
                 self._item(event, body)
+            case ThreadLate(late=Item.kind):
+                self.omitted.append(Omitted(seq=event.seq, why="late"))
             case Damaged() | Unknown():
                 why = "damaged" if isinstance(body, Damaged) else f"unknown kind {event.kind}"
                 self.omitted.append(Omitted(seq=event.seq, why=why))
@@ -109,7 +112,12 @@ class _Gathering:
 
 
 def history(events: Iterable[Event], profile: Profile = "responses", until: str | None = None) -> History:
-    """The items of a thread, or only of the turns submitted before the turn `until`."""
+    """The items of a thread, or only of the turns submitted before the turn `until`.
+
+    Raises `InvalidInput` for a profile that there is not.
+    """
+    if profile not in get_args(Profile):
+        raise InvalidInput(field="profile", problem=f"must be one of {', '.join(get_args(Profile))}")
     gathered = _Gathering(until)
     for event in events:
         gathered.take(event)
