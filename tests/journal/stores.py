@@ -20,6 +20,7 @@ from turnlog.events.ids import IdSource
 from turnlog.events.kinds import Draft, Event, Item
 from turnlog.folds.turn import content_text
 from turnlog.journal.log import Log
+from turnlog.limits import LEASE_S
 from turnlog.testing.faults import FaultEngine
 from turnlog.testing.traps import Hold, raising
 
@@ -124,7 +125,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """Wait for what another thread brings about."""
-    waiting, end = threading.Event(), time.monotonic() + WAIT_S
+    waiting, end = threading.Event(), time.monotonic() + LEASE_S / 2  # shorter than what comes with a lease's end
     while not condition():
         assert time.monotonic() < end, "it never happened"
         waiting.wait(0.002)

@@ -169,6 +169,26 @@ def test_nothing_is_shown_before_it_is_durable(store: Store, log: Log) -> None:
     run(main())
 
 
+def test_a_chunk_is_given_once(log: Log) -> None:
+    """C39: a follower that is up to date is given each new chunk alone, with its offset, and none a second time."""
+
+    async def main() -> None:
+        turn = await log.submit("t", "question")
+        await turn.start()
+        seen = Seen()
+        task = asyncio.create_task(watch(log, seen))
+        for text in ("a", "ab", "abc"):
+            await turn.draft(text[-1])
+            await until(lambda text=text: seen.drafts == {"0/~0/text/0": text})  # type: ignore[misc]
+        await turn.item(call("c1"))
+        await until(lambda: seen.events[-1].kind == "item")
+        await stop(task)
+        chunks = [(frame.offset, frame.text) for frame in seen.frames if isinstance(frame, Draft)]
+        assert chunks == [(0, "a"), (1, "b"), (2, "c")]
+
+    run(main())
+
+
 def test_a_slow_follower_catches_up(log: Log) -> None:
     """C40, P11: a follower that read nothing while thousands of events were written gets them all, in order."""
 
