@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import OrderedDict
 from types import MappingProxyType
@@ -24,10 +25,12 @@ from turnlog.events.codec import (
     encode_json,
     event_json,
     json_depth,
+    json_line,
 )
 from turnlog.events.kinds import (
     PAYLOAD_KINDS,
     VERSION,
+    AnyBody,
     Attachment,
     Damaged,
     Event,
@@ -304,6 +307,42 @@ def test_a_raw_item_of_several_lines_is_one_line_in_documents() -> None:
     assert json.loads(document)["body"] == {"type": "message", "raw": {"content": "a\nb", "n": 1}}
 
 
+ENDS = "\u0085\u2028\u2029"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Step(id=ENDS, output=ENDS, args={ENDS: ENDS}),
+        Item(type="message", raw=encode_json({"content": ENDS})),
+        ThreadLate(of=ENDS, late="item", raw=encode_body(Item(raw=encode_json({"content": ENDS})))),
+        ThreadLate(of="t", late="from_the_future", raw=ENDS.encode()),
+        Unknown(),
+        Damaged(problem="torn"),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+def test_no_document_has_a_line_end_of_other_readers(body: AnyBody) -> None:
+    """C17: U+0085, U+2028 and U+2029 stand as escapes in a document, whose values are those of the record."""
+    data = encode_json({"text": ENDS}) if isinstance(body, Unknown | Damaged) else encode_body(body)
+    assert ENDS.encode() in data
+    document = event_json(Event(thread="x", seq=1, turn=ENDS, at=5, kind=body.kind, body=body, data=data))
+    assert len(document.decode().splitlines()) == 1
+    found = json.loads(document)
+    assert found["turn"] == ENDS
+    assert ENDS in json.dumps(found["body"], ensure_ascii=False)
+    assert json_line([ENDS, "é\ud800\n"]) == b'["\\u0085\\u2028\\u2029","\xc3\xa9\\ud800\\n"]'
+
+
+@pytest.mark.parametrize("raw", [b"{torn", b'{"a":"\xff"}', b"", b'{"a":NaN}'])
+def test_a_damaged_raw_item_is_text_in_a_document(raw: bytes) -> None:
+    """P4: a raw item that was damaged on the disk stands as text in `data`, and the document around it can be read."""
+    for body in (Item(raw=raw), ThreadLate(of="t", late="item", raw=encode_body(Item(raw=raw)))):
+        found = json.loads(event_json(event(body)))["body"]
+        shown = found["event"]["body"] if isinstance(body, ThreadLate) else found
+        assert shown == {"data": raw.decode("utf-8", "replace")}
+
+
 def test_a_late_event_is_shown_whole() -> None:
     """What came late is in the document as the event it would have been (P5)."""
     late = ThreadLate(of="t", late="item", raw=encode_body(Item(type="message", raw=b'{"a":1}')))
@@ -329,7 +368,7 @@ def test_the_digest_does_not_see_key_order(value: Any) -> None:
 
 
 def test_the_digest_sees_content_and_files() -> None:
-    """Another text, another file or another type of value is another digest; the file's name is not looked at (P6)."""
+    """Another text, file or type of value is another digest; a file is its digest or, without one, its name (P6)."""
     file = Attachment(name="a", sha256="1")
     digests = [
         content_digest("pay 10", []),
@@ -337,11 +376,15 @@ def test_the_digest_sees_content_and_files() -> None:
         content_digest(["pay 10"], []),
         content_digest("pay 10", [file]),
         content_digest("pay 10", [Attachment(name="a", sha256="2")]),
+        content_digest("pay 10", [Attachment(name="1")]),
+        content_digest("pay 10", [Attachment(name="a")]),
         content_digest("\ud83d", []),
         content_digest("\ufffd", []),
     ]
     assert len(set(digests)) == len(digests)
     assert content_digest("pay 10", [Attachment(name="b", sha256="1")]) == content_digest("pay 10", [file])
+    canonical = b'["pay 10",[["1",null],[null,"a"]]]'
+    assert content_digest("pay 10", [file, Attachment(name="a")]) == hashlib.sha256(canonical).hexdigest()
 
 
 def test_lone_surrogates_are_the_only_escapes() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnlog.errors import InvalidInput, TooLarge
@@ -22,6 +23,9 @@ from turnlog.events.ids import (
     text_bytes,
 )
 from turnlog.limits import NAME_BYTES_MAX, THREAD_ID_BYTES_MAX, TURN_ID_BYTES_MAX
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 
 CHECKS: list[tuple[Callable[[str], str], int]] = [
     (check_thread_id, THREAD_ID_BYTES_MAX),
@@ -116,6 +120,20 @@ def test_counted_ids_count() -> None:
 def test_times_are_written_exactly(at_us: int, text: str) -> None:
     """A time is RFC 3339 in UTC with all its microseconds, before 1970 too."""
     assert rfc3339(at_us) == text
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+@example(2**63 - 1)
+@example(-(2**63))
+@example(1_700_000_000_000_000_000)
+def test_any_number_can_be_written_as_a_time(at_us: int) -> None:
+    """P3: a number that is no time of the years 1 to 9999 stays that number, as text; any other is the time it is."""
+    text = rfc3339(at_us)
+    first, last = datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    if (first - EPOCH) // MICROSECOND <= at_us <= (last - EPOCH) // MICROSECOND:
+        assert (datetime.fromisoformat(text) - EPOCH) // MICROSECOND == at_us
+    else:
+        assert text == str(at_us)
 
 
 def test_the_boot_clock_goes_forward() -> None:

@@ -441,16 +441,17 @@ def test_an_item_that_is_not_json_is_shown() -> None:
     assert (entry.seq, entry.status, entry.item) == (seq, "failed", seq)
 
 
-def test_a_damaged_submission_still_makes_a_turn() -> None:
-    """A turn whose submission is damaged is there, with what can be read of it (P4)."""
+@pytest.mark.parametrize(("body", "illegal"), [(Damaged(problem="torn"), 1), (Unknown(), 0)], ids=["damaged", "newer"])
+def test_a_submission_that_cannot_be_read_still_makes_a_turn(body: Damaged | Unknown, illegal: int) -> None:
+    """A turn whose submission is damaged, or of a newer version, is there, with what can be read of it (P4)."""
     simulator = started()
     simulator.step("s", step="tool", status="succeeded")
     timeline = Timeline("turn-1")
     for event in events_of(simulator.frames):
-        body = Damaged(problem="torn") if event.kind == "submitted" else event.body
-        timeline.event(Event(thread="t", seq=event.seq, turn=event.turn, at=1, kind=event.kind, body=body, data=b""))
+        found = body if event.kind == "submitted" else event.body
+        timeline.event(Event(thread="t", seq=event.seq, turn=event.turn, at=1, kind=event.kind, body=found, data=b""))
     assert [entry.id for entry in timeline.view().entries] == ["#2", "s"]
-    assert timeline.view().turn.illegal == 1
+    assert (timeline.view().turn.illegal, timeline.view().turn.state) == (illegal, "worker_started")
 
 
 def test_a_turn_without_any_event_is_refused() -> None:

@@ -20,7 +20,7 @@ from turnlog.cli.trace import tell_end
 from turnlog.cli.words import cut_to, one_line, shell_word
 from turnlog.errors import AlreadySettled, TurnlogError, UnknownTurn
 from turnlog.events.clock import SystemClock
-from turnlog.events.codec import encode_json
+from turnlog.events.codec import json_line
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.timeline import Timeline
@@ -65,7 +65,7 @@ def _tell_recovered(store: Store, log: Log, *, as_json: bool) -> None:
     if not log.recovered:
         return
     if as_json:
-        complain_json(encode_json(recovered_document(log.recovered)))
+        complain_json(json_line(recovered_document(log.recovered)))
         return
     for line in recovered_lines(store, log.recovered[:TOLD_MOST]):
         complain(line)
@@ -119,7 +119,7 @@ def _show_duplicate(out: Output, store: Store, log: Log, question: Question, tur
 
 def _last_line(log: Log, turn: Turn) -> bytes:
     row = turn_row(turn.thread, log.turn_view(turn.thread, turn.id))
-    return encode_json({"event": "turn", "data": {**row, "duplicate": turn.duplicate}})
+    return json_line({"event": "turn", "data": {**row, "duplicate": turn.duplicate}})
 
 
 def _factory(name: str) -> Callable[[], Agent]:

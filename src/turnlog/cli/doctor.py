@@ -21,12 +21,12 @@ def doctor(store: Store, *, as_json: bool) -> None:
     Settles nothing. Exit code 1 when something was found, 3 when the store is not there or cannot be opened.
     """
     from turnlog.cli.examining import examine
-    from turnlog.events.codec import encode_json
+    from turnlog.events.codec import json_line
 
     report = examine(store, installed_version())
     out = Output()
     if as_json:
-        out.json(encode_json(report))
+        out.json(json_line(report))
     else:
         for name, value in report.items():
             if not isinstance(value, list):

@@ -17,7 +17,7 @@ from turnlog.engines.open import open_engine
 from turnlog.engines.protocol import Engine, Phase
 from turnlog.errors import TurnlogError
 from turnlog.events.clock import SystemClock
-from turnlog.folds.turn import decode_view
+from turnlog.journal.records import turn_view
 from turnlog.limits import PAGE_ROWS
 
 _NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs"})
@@ -73,7 +73,7 @@ def _open_turns(engine: Engine) -> list[dict[str, Any]]:
             "thread": row.thread,
             "turn": row.turn,
             "name": f"{shell_word(row.turn)} of {shell_word(row.thread)}",
-            "state": decode_view(row.fold).state,
+            "state": turn_view(engine, row).state,
             "started": row.phase is Phase.STARTED,
             "owner": row.owner,
             "owner_alive": row.owner not in dead,

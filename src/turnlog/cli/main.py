@@ -51,9 +51,9 @@ class Commands(click.Group):
 
 def _tell(error: Exception, context: click.Context) -> None:
     if context.meta.get(JSON_WANTED):
-        from turnlog.events.codec import encode_json
+        from turnlog.events.codec import json_line
 
-        complain_json(encode_json(failing.error_document(error)))
+        complain_json(json_line(failing.error_document(error)))
     else:
         complain(f"turnlog: {failing.sentence(error, chosen_store(context))}")
 

@@ -23,14 +23,14 @@ TOLD_MOST: Final = 5
 @with_store
 def recover(store: Store, *, as_json: bool) -> None:
     """Settle the turns of processes that died, and list them. Opening the store does the same."""
-    from turnlog.events.codec import encode_json
+    from turnlog.events.codec import json_line
     from turnlog.journal.documents import recovered_document
 
     out = Output()
     with store.opened() as log:
         recovered = [*log.recovered, *log.recover()]
     if as_json:
-        out.json(encode_json(recovered_document(recovered)))
+        out.json(json_line(recovered_document(recovered)))
         return
     for line in recovered_lines(store, recovered):
         out.line(line)

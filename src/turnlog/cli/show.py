@@ -19,18 +19,18 @@ def show(store: Store, *, thread: str, turn: str | None, as_json: bool, limit: i
     if turn is not None and before is not None:
         raise click.UsageError("--before pages through a thread; a TURN is shown whole.")
     from turnlog.cli.reading import print_transcript, print_turn
-    from turnlog.events.codec import encode_json
+    from turnlog.events.codec import json_line
     from turnlog.journal.documents import cursor_of, timeline_document, transcript_document
 
     out = Output()
     with store.opened() as log:
         if turn is not None and as_json:
-            out.json(encode_json(timeline_document(thread, log.timeline(thread, turn), log.epoch)))
+            out.json(json_line(timeline_document(thread, log.timeline(thread, turn), log.epoch)))
         elif turn is not None:
             print_turn(out, store, log, thread, turn)
         else:
             page = log.transcript(thread, limit=limit, before=None if before is None else cursor_of(before))
             if as_json:
-                out.json(encode_json(transcript_document(thread, page)))
+                out.json(json_line(transcript_document(thread, page)))
             else:
                 print_transcript(out, store, log, thread, page)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from turnlog.cli.output import Output, complain
 from turnlog.cli.words import cut_to, one_line, shell_word
 from turnlog.errors import CursorUnprovable
-from turnlog.events.codec import encode_json
+from turnlog.events.codec import json_line
 from turnlog.events.kinds import (
     AttemptDropped,
     Completed,
@@ -40,7 +40,7 @@ class Tailing:
 
     def reset(self, error: CursorUnprovable) -> None:
         """The cursor proves nothing here: where to go on from."""
-        self._out.json(encode_json({"event": "reset", "data": {"reason": error.reason, "head": error.head}}))
+        self._out.json(json_line({"event": "reset", "data": {"reason": error.reason, "head": error.head}}))
 
     def all_of(self, log: Log, thread: str, after: int) -> None:
         """What is there now, and the cursor to go on from."""

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @with_store
 def threads(store: Store, *, as_json: bool, limit: int, before: str | None) -> None:
     """List the threads, the last changed first."""
-    from turnlog.events.codec import encode_json
+    from turnlog.events.codec import json_line
     from turnlog.journal.documents import cursor_of, cursor_text, threads_document
 
     out = Output()
     with store.opened() as log:
         page = log.threads(limit=limit, before=None if before is None else cursor_of(before))
         if as_json:
-            out.json(encode_json(threads_document(page)))
+            out.json(json_line(threads_document(page)))
             return
         for row in page.rows:
             _print_row(out, row, None if row.latest is None else log.turn_view(row.thread, row.latest))

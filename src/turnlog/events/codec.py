@@ -40,6 +40,8 @@ from turnlog.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 T = TypeVar("T")
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_LINE_ENDS: Final = re.compile(b"\xc2\x85|\xe2\x80[\xa8\xa9]")
+"""U+0085, U+2028 and U+2029 in UTF-8."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _INTEGER_BITS_MAX: Final = 14_000
 """Longer integers have more than 4,300 digits, which Python itself refuses to read."""
@@ -223,9 +225,6 @@ def decode_body(kind: str, v: int, data: bytes) -> AnyBody:
     return body
 
 
-_LINE_ENDS: Final = re.compile(b"\xc2\x85|\xe2\x80[\xa8\xa9]")
-
-
 def json_line(value: Any) -> bytes:
     """Compact JSON for other people's readers: some take U+0085, U+2028 and U+2029 for ends of lines."""
     return one_line(encode_json(value))
@@ -237,12 +236,13 @@ def one_line(data: bytes) -> bytes:
 
 
 def event_json(event: Event) -> bytes:
-    """An event as one JSON object on one line, for documents and streams: the raw item as a value in its place."""
+    """An event as one JSON object on one line, for documents and streams: the raw item as a value in its place.
+
+    What cannot be read, or is of another version, stands as text in `data`. For the line see `one_line`.
+    """
     head, lf, raw = event.data.partition(b"\n") if event.kind in PAYLOAD_KINDS else (event.data, b"", b"")
     if lf and isinstance(event.body, Item | ThreadItem):
-        # Line ends in JSON stand only between values: as spaces, the value is the same and the document one line.
-        value = raw.replace(b"\n", b" ").replace(b"\r", b" ")
-        head = (head[:-1] + b',"raw":' if head != b"{}" else b'{"raw":') + value + b"}"
+        head = (head[:-1] + b"," if head != b"{}" else b"{") + _raw_field(raw) + b"}"
     elif isinstance(event.body, ThreadLate):
         late = decode_body(event.body.late, event.v, raw)
         inner = event_json(
@@ -252,7 +252,18 @@ def event_json(event: Event) -> bytes:
     elif isinstance(event.body, Unknown | Damaged):
         head = encode_json({"data": event.data.decode("utf-8", "replace")})
     envelope = encode_json({"seq": event.seq, "turn": event.turn, "kind": event.kind, "at": rfc3339(event.at)})
-    return envelope[:-1] + b',"body":' + head + b"}"
+    return one_line(envelope[:-1] + b',"body":' + head + b"}")
+
+
+def _raw_field(raw: bytes) -> bytes:
+    """A raw item as a field of an object: as the value it is, or, when it is damaged, as text."""
+    try:
+        raw.decode("utf-8")
+        decode_json(raw, RawHead)
+    except (UnicodeDecodeError, RecordDamaged):
+        return b'"data":' + encode_json(raw.decode("utf-8", "replace"))
+    # Line ends in JSON stand only between values: as spaces, the value is the same and the document one line.
+    return b'"raw":' + raw.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
 # --- digests ---------------------------------------------------------------------------------------------------

@@ -55,9 +55,7 @@ def read_item(raw: bytes) -> RawItem | None:
 def _read_slowly(raw: bytes) -> RawItem | None:
     """The stdlib reads lone surrogates, and integers of any length when it need not make them numbers."""
     try:
-        read = json.loads(
-            raw.decode("utf-8"), parse_float=_number, parse_int=_number, parse_constant=refuse_constant
-        )
+        read = json.loads(raw.decode("utf-8"), parse_float=_number, parse_int=_number, parse_constant=refuse_constant)
         return msgspec.convert(read, RawItem)
     except (ValueError, RecursionError, msgspec.ValidationError):
         return None

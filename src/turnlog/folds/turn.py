@@ -32,7 +32,7 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
     `events` counts its events; `tools`, `subagents` and `failures` count what has begun or failed so far. `answer` is
     the seq of the last assistant message. `illegal` counts events that the table of states does not allow; it is 0
-    unless the store is damaged.
+    unless the store is damaged. `damaged` tells that the turn's row could not be read, and this was made without it.
     """
 
     turn: str
@@ -59,6 +59,7 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """Seqs of what its owner sent after it had settled."""
     interrupt_requested: bool = False
     illegal: int = 0
+    damaged: bool = False
 
 
 class TurnFold:
@@ -76,7 +77,8 @@ class TurnFold:
 
 
 def fold_turn(fold: TurnFold | None, event: Event) -> TurnFold | None:
-    """The fold after one more event of the turn. None until its `submitted`; the given fold must not be used again.
+    """The fold after one more event of the turn. None until its `submitted`, or a record there that cannot be read;
+    the given fold must not be used again.
 
     A record of an unknown kind is no transition, and not illegal.
     """
@@ -143,14 +145,18 @@ def _step_names(body: Step) -> list[str]:
 
 
 def _first(event: Event, body: AnyBody) -> TurnView | None:
-    """A turn begins with its submission; one whose submission is damaged is still there, and says so as illegal."""
+    """A turn begins with its submission; one whose first record cannot be read is still there. Damage is illegal."""
     if isinstance(body, Submitted):
         return _submitted(event, body)
-    if not (isinstance(body, Damaged) and event.kind == Submitted.kind):
+    if not isinstance(body, Damaged | Unknown):
         return None
-    seq = event.seq
     return TurnView(
-        turn=event.turn or "", state="submitted", seq_first=seq, seq_last=seq, submitted_at=event.at, illegal=1
+        turn=event.turn or "",
+        state="submitted",
+        seq_first=event.seq,
+        seq_last=event.seq,
+        submitted_at=event.at,
+        illegal=int(isinstance(body, Damaged)),
     )
 
 

@@ -1,6 +1,6 @@
 """Views as JSON documents: the shapes that programs may rely on. Times are RFC 3339 in UTC with microseconds.
 
-Pure: a document is built of what was read, as values that `events.codec.encode_json` takes.
+Pure: a document is built of what was read, as values that `events.codec.json_line` takes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from turnlog.errors import InvalidInput
 from turnlog.events.clock import rfc3339
-from turnlog.events.codec import encode_json, event_json
+from turnlog.events.codec import event_json, json_line
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.drafts import draft_name
 from turnlog.folds.entries import TimelineView
@@ -71,7 +71,7 @@ def recovered_document(recovered: Sequence[Recovered]) -> Document:
 
 def event_frame(event: Event, epoch: str) -> bytes:
     """One event of a stream, as a line of JSON without its LF: `{"event":"event","id":cursor,"data":event}`."""
-    head = encode_json({"event": "event", "id": f"{epoch}.{event.seq}"})
+    head = json_line({"event": "event", "id": f"{epoch}.{event.seq}"})
     return head[:-1] + b',"data":' + event_json(event) + b"}"
 
 
@@ -87,7 +87,7 @@ def draft_frame(draft: Draft) -> bytes:
         "offset": draft.offset,
         "text": draft.text,
     }
-    return encode_json({"event": "draft", "data": data})
+    return json_line({"event": "draft", "data": data})
 
 
 def cursor_text(cursor: bytes | None) -> str | None:
