@@ -139,7 +139,7 @@ READ_BYTES_MAX: Final = 4 * 1_024 * 1_024
 """Bytes of bodies read from an engine at once, whatever the number of events."""
 
 VIEW_TEXT_BYTES_MAX: Final = 64 * 1_024
-"""Characters of one argument or output a view shows; the entry says what was cut, the whole is read on demand."""
+"""UTF-8 bytes of one argument or output a view shows; the entry says what was cut, the whole is read on demand."""
 
 TITLE_CHARS_MAX: Final = 80
 """Characters of a thread's title taken from its first message: one line of a list."""
