@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -178,6 +179,10 @@ BAD: dict[str, tuple[type[Exception], Callable[[Log], Any]]] = {
     "a large message": (TooLarge, lambda log: log.append_message("t", b"{" + b" " * BODY_BYTES_MAX + b"}")),
     "a request of nothing": (InvalidInput, lambda log: log.request("t", "x", "pause")),  # type: ignore[arg-type]
     "a decision about nothing": (InvalidInput, lambda log: log.request("t", "x", "decide")),
+    "a model that is no text": (InvalidInput, lambda log: log.submit("t", "x", model=5)),  # type: ignore[arg-type]
+    "a path for a workspace": (InvalidInput, lambda log: log.submit("t", "x", workspace=Path())),  # type: ignore[arg-type]
+    "an asker that is no text": (InvalidInput, lambda log: log.request("t", "x", by=5)),  # type: ignore[arg-type]
+    "a decision without a name": (InvalidInput, lambda log: log.request("t", "x", "decide", approval="")),
     "a large decision": (
         TooLarge,
         lambda log: log.request("t", "x", "decide", approval="a", value="x" * BODY_BYTES_MAX),

@@ -70,6 +70,17 @@ BAD: dict[str, tuple[type[Exception], Callable[[Turn], Any]]] = {
     "a large step": (TooLarge, lambda turn: turn.step("s", output="x" * BODY_BYTES_MAX)),
     "no reason": (InvalidInput, lambda turn: turn.interrupt("bored")),  # type: ignore[arg-type]
     "a long detail": (TooLarge, lambda turn: turn.interrupt("failed", "x" * BODY_BYTES_MAX)),
+    "a detail that is no text": (InvalidInput, lambda turn: turn.interrupt("failed", 7)),  # type: ignore[arg-type]
+    "usage that is no mapping": (InvalidInput, lambda turn: turn.complete(usage=[1])),  # type: ignore[arg-type]
+    "a reason to finish that is no text": (InvalidInput, lambda turn: turn.complete(finish_reason=5)),  # type: ignore[arg-type]
+    "a reason to drop that is no text": (InvalidInput, lambda turn: turn.drop_attempt(5)),  # type: ignore[arg-type]
+    "nanoseconds": (InvalidInput, lambda turn: turn.step("s", started_at=1_796_000_000_000_000_000)),
+    "a time that is none": (InvalidInput, lambda turn: turn.step("s", ended_at=-1)),
+    "a title that is no text": (InvalidInput, lambda turn: turn.step("s", title=3)),  # type: ignore[arg-type]
+    "a part that is a truth": (InvalidInput, lambda turn: turn.draft("x", target="m", part=True)),
+    "half a part": (InvalidInput, lambda turn: turn.draft("x", target="m", part=1.5)),  # type: ignore[arg-type]
+    "a part that is text": (InvalidInput, lambda turn: turn.draft("x", target="m", part="a")),  # type: ignore[arg-type]
+    "a part out of range": (InvalidInput, lambda turn: turn.draft("x", target="m", part=10**30)),
     "usage with NaN": (NotJson, lambda turn: turn.complete(usage={"n": math.nan})),
     "large usage": (TooLarge, lambda turn: turn.complete(usage={"n": "x" * BODY_BYTES_MAX})),
     "a long reason to finish": (TooLarge, lambda turn: turn.complete(finish_reason="x" * BODY_BYTES_MAX)),
