@@ -119,6 +119,11 @@ class Transcript:
         if turn is not None and not turn.settled:
             turn.drafts.apply(chunk)
 
+    def retried(self, turn: str, child: str) -> None:
+        """A turn was asked again as `child`, whose events are not fed to this fold."""
+        if (asked := self._turns.get(turn)) is not None:
+            asked.child = child
+
     def view(self) -> TranscriptView:
         """The transcript as it stands."""
         anchored = [(turn.first, list(_messages(id_, turn))) for id_, turn in self._turns.items()]

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,6 +20,11 @@ from turnlog.events.kinds import Draft, Event
 from turnlog.journal.receipt import Wake
 from turnlog.journal.state import decode_chunk, decode_record
 from turnlog.limits import READ_EVENTS_MAX
+
+SEQ_MAX: Final = 2**63 - 1
+"""No seq is greater: engines keep 64 bits."""
+
+_SEQ_DIGITS_MAX: Final = len(str(SEQ_MAX))
 
 
 class Follower:
@@ -110,7 +116,7 @@ def parse_cursor(engine: Engine, thread: str, after: int | str) -> int:
         seq = after
     else:
         epoch, _, number = after.rpartition(".")
-        if not epoch or not number.isascii() or not number.isdigit():
+        if not epoch or not is_seq(number):
             raise CursorUnprovable(thread=thread, reason="malformed", head=current)
         if epoch != engine.epoch:
             raise CursorUnprovable(thread=thread, reason="epoch", head=current)
@@ -118,6 +124,11 @@ def parse_cursor(engine: Engine, thread: str, after: int | str) -> int:
     if not 0 <= seq <= head:
         raise CursorUnprovable(thread=thread, reason="future" if seq > head else "malformed", head=current)
     return seq
+
+
+def is_seq(text: str) -> bool:
+    """Whether a text is a number that a seq could be. Its length comes first: Python reads no number of any length."""
+    return text.isascii() and text.isdigit() and len(text) <= _SEQ_DIGITS_MAX and int(text) <= SEQ_MAX
 
 
 async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Event | Draft, None]:

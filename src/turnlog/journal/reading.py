@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Generic, Literal, TypeVar
 
 import msgspec
 
 from turnlog.engines.protocol import Engine, Phase, ThreadRow, TurnRow
-from turnlog.errors import InvalidInput, UnknownThread, UnknownTurn
+from turnlog.errors import InvalidInput, RecordDamaged, UnknownThread, UnknownTurn
 from turnlog.events.ids import check_thread_id, check_turn_id
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.entries import TimelineView
@@ -16,17 +16,22 @@ from turnlog.folds.history import History, history
 from turnlog.folds.notices import Notice
 from turnlog.folds.thread import decode_thread_fold
 from turnlog.folds.timeline import Timeline
-from turnlog.folds.transcript import Message, Transcript
-from turnlog.folds.turn import TurnView, decode_view
-from turnlog.journal.follow import joined
+from turnlog.folds.transcript import Message
+from turnlog.folds.turn import TurnView
+from turnlog.journal.follow import SEQ_MAX, is_seq, joined
+from turnlog.journal.paging import PageFold
+from turnlog.journal.records import read_events, refold_thread, turn_view
 from turnlog.journal.state import decode_record
-from turnlog.limits import PAGE_ROWS_MAX, READ_BYTES_MAX, READ_EVENTS_MAX
+from turnlog.limits import PAGE_ROWS_MAX, READ_EVENTS_MAX
 
 T = TypeVar("T")
 
 
 class ThreadView(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread in a list. `head` is its last seq, `latest` its newest turn; times in µs."""
+    """A thread in a list. `head` is its last seq, `latest` its newest turn; times in µs.
+
+    `damaged` tells that the thread's row could not be read, and this was made of its first events.
+    """
 
     thread: str
     title: str
@@ -35,6 +40,7 @@ class ThreadView(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     latest: str | None
+    damaged: bool = False
 
 
 class ViewPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -76,7 +82,10 @@ class Reading:
         return rows[0]
 
     def _thread_view(self, row: ThreadRow) -> ThreadView:
-        fold = decode_thread_fold(row.fold)
+        try:
+            fold, damaged = decode_thread_fold(row.fold), False
+        except RecordDamaged:
+            fold, damaged = refold_thread(self._engine, row), True
         return ThreadView(
             thread=row.thread,
             title=fold.title,
@@ -85,17 +94,18 @@ class Reading:
             created_at=fold.created_at,
             updated_at=row.updated_at,
             latest=fold.latest,
+            damaged=damaged,
         )
 
     def turns(self, thread: str, limit: int, before: bytes | None) -> ViewPage[TurnView]:
         """Rows of turns."""
         self._row(thread)
         page = self._engine.turns(thread=thread, before=before, limit=_limit(limit))
-        return ViewPage(rows=tuple(decode_view(row.fold) for row in page.rows), next=page.next)
+        return ViewPage(rows=tuple(turn_view(self._engine, row) for row in page.rows), next=page.next)
 
     def turn(self, thread: str, turn: str) -> TurnView:
         """One row."""
-        return decode_view(self._turn_row(thread, turn).fold)
+        return turn_view(self._engine, self._turn_row(thread, turn))
 
     def _turn_row(self, thread: str, turn: str) -> TurnRow:
         rows = self._engine.turns(thread=check_thread_id(thread), turn=check_turn_id(turn), limit=1).rows
@@ -108,17 +118,17 @@ class Reading:
         """One turn's entries, with its late events and, while it is open, its drafts."""
         row = self._turn_row(thread, turn)
         fold, after = Timeline(turn), row.seq_first - 1
-        for event in self._events(thread, after, turn):
+        for event in read_events(self._engine, thread, after, turn=turn):
             fold.event(event)
             after = event.seq
-        for seq in decode_view(row.fold).late:
-            for event in self._events(thread, seq - 1, None, before=seq + 1):
+        for seq in turn_view(self._engine, row).late:
+            for event in read_events(self._engine, thread, seq - 1, before=seq + 1):
                 fold.event(event)
         if row.phase is not Phase.SETTLED:
             self._rest(fold, thread, after)
         return fold.view()
 
-    def _rest(self, fold: Timeline | Transcript, thread: str, after: int) -> int:
+    def _rest(self, fold: Timeline | PageFold, thread: str, after: int) -> int:
         """What came while the pages were read, and the drafts of that very moment. Returns the head then."""
         while True:
             tail = self._engine.tail(thread, after=after, rev=0, limit=READ_EVENTS_MAX)
@@ -137,41 +147,60 @@ class Reading:
         end, place = _transcript_cursor(before)
         page = self._engine.turns(thread=thread, before=place, limit=_limit(limit))
         first = 1 if page.next is None else min(row.seq_first for row in page.rows)
-        fold = Transcript()
-        for event in self._events(thread, first - 1, None, before=end):
+        head = max(head, first - 1, *(row.seq_last for row in page.rows))  # the rows may be newer than the head
+        views = tuple(turn_view(self._engine, row) for row in page.rows)
+        fold = PageFold({row.turn for row in page.rows}, end)
+        for event in self._page_events(thread, first, head, end, views):
             fold.event(event)
-            head = max(head, event.seq)
         if any(row.phase is not Phase.SETTLED for row in page.rows):
             head = self._rest(fold, thread, head)
-        view = fold.view()
+        if end is not None:
+            for view in views:
+                self._tell_retried(fold, thread, view)
+        shown = fold.view()
         return TranscriptPage(
-            messages=view.messages,
-            notices=view.notices,
-            turns=tuple(decode_view(row.fold) for row in page.rows),
+            messages=shown.messages,
+            notices=shown.notices,
+            turns=views,
             next=None if page.next is None else b"%d:%s" % (first, page.next),
             at=f"{self._engine.epoch}.{head}",
         )
 
+    def _page_events(
+        self, thread: str, first: int, head: int, end: int | None, views: Sequence[TurnView]
+    ) -> Iterator[Event]:
+        """What lies between a page's first turn and its end, then what its turns have beyond that, up to the head."""
+        stop = head + 1
+        end = stop if end is None else min(end, stop)
+        yield from read_events(self._engine, thread, first - 1, before=end)
+        for view in views:
+            if view.seq_last >= end:
+                yield from read_events(self._engine, thread, end - 1, before=stop, turn=view.turn)
+            for seq in view.late:
+                if end <= seq < stop:
+                    yield from read_events(self._engine, thread, seq - 1, before=seq + 1)
+
+    def _tell_retried(self, fold: PageFold, thread: str, view: TurnView) -> None:
+        """A turn that was asked again is told so also where the later turn is on another page."""
+        if view.state == "interrupted":
+            for child in self._engine.turns(thread=thread, retry_of=view.turn, limit=1).rows:
+                fold.retried(view.turn, child.turn)
+
     def history(self, thread: str, profile: Literal["raw", "responses"], until: str | None) -> History:
         """Raw items of all turns before one."""
         self._row(thread)
-        return history(self._events(thread, 0, None), profile, until)
+        if until is not None:
+            self._turn_row(thread, until)
+        return history(read_events(self._engine, thread, 0), profile, until)
 
     def events(self, thread: str, after: int, turn: str | None) -> Iterator[Event]:
         """Events in order, page by page."""
+        if not 0 <= after <= SEQ_MAX:
+            raise InvalidInput(field="after", problem=f"must be between 0 and {SEQ_MAX}")
         self._row(thread)
-        return self._events(thread, after, turn)
-
-    def _events(self, thread: str, after: int, turn: str | None, before: int | None = None) -> Iterator[Event]:
-        while True:
-            page = self._engine.read(
-                thread, after=after, before=before, turn=turn, limit=READ_EVENTS_MAX, bytes_max=READ_BYTES_MAX
-            )
-            for record in page.rows:
-                after = record.seq
-                yield decode_record(thread, record)
-            if page.next is None:
-                return
+        if turn is not None:
+            self._turn_row(thread, turn)
+        return read_events(self._engine, thread, after, turn=turn)
 
     def drafts(self, thread: str) -> list[Draft]:
         """Open drafts, each whole."""
@@ -188,7 +217,7 @@ def _transcript_cursor(before: bytes | None) -> tuple[int | None, bytes | None]:
     if before is None:
         return None, None
     seq, _, place = before.partition(b":")
-    if not seq.isdigit():
+    if not is_seq(seq.decode("latin-1")):
         raise InvalidInput(field="before", problem="must be the `next` of a transcript")
     return int(seq), place
 

@@ -1,0 +1,79 @@
+"""Records and rows read back: what lies in the events is the truth, and a row that cannot be read is folded again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from msgspec.structs import replace
+
+from turnlog.engines.protocol import Engine, Phase, ThreadRow, TurnRow
+from turnlog.errors import RecordDamaged
+from turnlog.events.kinds import Event, Submitted, ThreadCreated, ThreadLate
+from turnlog.folds.states import State
+from turnlog.folds.thread import ThreadFold, fold_thread
+from turnlog.folds.turn import TurnView, decode_view, fold_turn
+from turnlog.journal.state import decode_record
+from turnlog.limits import READ_BYTES_MAX, READ_EVENTS_MAX
+
+
+def read_events(
+    engine: Engine,
+    thread: str,
+    after: int,
+    *,
+    before: int | None = None,
+    turn: str | None = None,
+    kinds: Collection[str] | None = None,
+) -> Iterator[Event]:
+    """Events with `after` < seq < `before`, of one turn or some kinds, in order, page by page."""
+    while True:
+        page = engine.read(
+            thread,
+            after=after,
+            before=before,
+            turn=turn,
+            kinds=kinds,
+            limit=READ_EVENTS_MAX,
+            bytes_max=READ_BYTES_MAX,
+        )
+        for record in page.rows:
+            after = record.seq
+            yield decode_record(thread, record)
+        if page.next is None:
+            return
+
+
+def turn_view(engine: Engine, row: TurnRow) -> TurnView:
+    """The view in a row; a damaged one is folded again from the turn's events, and `damaged` tells."""
+    try:
+        return decode_view(row.fold)
+    except RecordDamaged:
+        return replace(refold_turn(engine, row), damaged=True)
+
+
+def refold_turn(engine: Engine, row: TurnRow) -> TurnView:
+    """A turn's view from its events; where none says what the turn is, from the columns of its row."""
+    fold = None
+    for event in read_events(engine, row.thread, row.seq_first - 1, turn=row.turn):
+        fold = fold_turn(fold, event)
+    if fold is None:
+        state: State = "submitted" if row.phase is Phase.SUBMITTED else "worker_started"
+        return TurnView(turn=row.turn, state=state, seq_first=row.seq_first, seq_last=row.seq_last, submitted_at=0)
+    if row.phase is not Phase.SETTLED:
+        return fold.view
+    after = read_events(engine, row.thread, row.seq_last, kinds={ThreadLate.kind})
+    late = [event.seq for event in after if isinstance(event.body, ThreadLate) and event.body.of == row.turn]
+    return replace(fold.view, late=late)
+
+
+def refold_thread(engine: Engine, row: ThreadRow) -> ThreadFold:
+    """A thread's fold from its first events, its newest turn and the columns of its row.
+
+    A title is looked for among the first `READ_EVENTS_MAX` events, so that a list stays quick however long the thread.
+    """
+    fold = ThreadFold()
+    kinds = {ThreadCreated.kind, Submitted.kind}
+    for event in read_events(engine, row.thread, 0, before=READ_EVENTS_MAX + 1, kinds=kinds):
+        fold = fold_thread(fold, event)
+    newest = engine.turns(thread=row.thread, limit=1).rows
+    return replace(fold, updated_at=row.updated_at, latest=newest[0].turn if newest else None)
