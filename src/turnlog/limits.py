@@ -19,6 +19,9 @@ BODY_BYTES_MAX: Final = 64 * 1_024
 """Bytes of one event's body kept inline. Above it a row no longer fits a few database pages, and listing a turn would
 read what nobody looks at. Larger bodies are refused `too_large` until blobs exist."""
 
+SUBMISSION_BYTES_MAX: Final = BODY_BYTES_MAX - 2 * 1_024
+"""Bytes of a submission's body: the same message must still fit when a retry adds the id of the turn it retries."""
+
 JSON_DEPTH_MAX: Final = 100
 """Nested arrays and objects in a body. Real model items stay below 20; recursive readers in other languages often give
 up at 128 or 1,000, so what we accept everybody can read."""
@@ -62,6 +65,13 @@ QUEUE_BYTES_MAX: Final = 64 * 1_024 * 1_024
 BATCH_JOBS_MAX: Final = 64
 """Writes in one group commit. Working a batch out holds up the other threads of the process, its event loop above all:
 with 1,024, a loop of 256 saturated submitters was three times as late, at the same throughput."""
+
+JOINED_EVENTS_MAX: Final = 256
+"""Events of one turn that go in one write when they wait together: a sync for all of them costs little more than for one,
+and one that fails is answered to no more than these."""
+
+JOINED_BYTES_MAX: Final = 1 * 1_024 * 1_024
+"""Bytes of such a write, so that other turns of its batch do not wait for a long one."""
 
 RESEAL_TRIES_MAX: Final = 20
 """Attempts to append where another process keeps appending first. Each loss means that the other one advanced."""

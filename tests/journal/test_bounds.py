@@ -12,6 +12,7 @@ import pytest
 
 from tests.journal.stores import Store, events, kinds, message, run, texts
 from turnlog.errors import Overloaded, StoreClosed
+from turnlog.journal import lanes
 from turnlog.journal import writer as writer_module
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt
@@ -28,7 +29,7 @@ def held(store: Store, log: Log) -> Any:
 
 def test_too_many_writes_are_refused(store: Store, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """P11, P4: beyond the limit of waiting writes a call raises and takes nothing; all taken is written in order."""
-    monkeypatch.setattr(writer_module, "QUEUE_JOBS_MAX", 100)
+    monkeypatch.setattr(lanes, "QUEUE_JOBS_MAX", 100)
     with held(store, log):
         receipts = [log.append_message("t", {"n": n}) for n in range(100)]
         for call in (lambda: log.append_message("t", {}), lambda: log.submit("t", "x")):
@@ -61,7 +62,7 @@ def test_too_many_bytes_are_refused(store: Store, log: Log) -> None:
 
 def test_an_end_is_taken_by_a_full_queue(store: Store, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """P11: a write that ends a turn is taken even when the queue is full, so that an overloaded turn can end."""
-    monkeypatch.setattr(writer_module, "QUEUE_JOBS_MAX", 3)
+    monkeypatch.setattr(lanes, "QUEUE_JOBS_MAX", 3)
     turn = log.submit("t", "x").result()
     turn.start().result()
     with held(store, log):
@@ -111,7 +112,7 @@ def test_a_settled_turn_leaves_nothing_behind(log: Log) -> None:
             turn.draft("text")
     writer = log._writer
     log.append_message("t0", {}).result()
-    assert (writer._pending._waiting, writer._upkeep._mine, writer._queued_bytes) == ({}, {}, 0)
+    assert (writer._lanes.pending._waiting, writer._upkeep._mine, writer._lanes._bytes) == ({}, {}, 0)
     assert all(not state.open for state in writer._states.values())
 
 

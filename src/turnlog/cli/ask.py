@@ -55,7 +55,7 @@ def ask(
         raise click.UsageError("Give either a TEXT or --retry.")
     if retry is not None and key is not None:
         raise click.UsageError("--key names a new message; a turn asked again is known by its first attempt.")
-    content = None if text is None else _standard_input() if text == "-" else text
+    content = None if text is None else _message(text)
     from turnlog.cli.asking import Question, run
 
     folder = workspace.absolute() if workspace is not None else None if content is None else Path.cwd()
@@ -67,15 +67,20 @@ def ask(
         click.get_current_context().exit(code)
 
 
+def _message(text: str) -> str:
+    """What is asked: TEXT itself, or what stands on standard input."""
+    content = _standard_input() if text == "-" else text
+    if not content.strip():
+        raise click.UsageError(f"{'Standard input' if text == '-' else 'TEXT'} holds no message.")
+    return content
+
+
 def _standard_input() -> str:
     """A message from a pipe, without the ends of lines at its end. Reads no more than can be kept."""
     data = sys.stdin.buffer.read(BODY_BYTES_MAX + 1)
     if len(data) > BODY_BYTES_MAX:
         raise click.UsageError(f"Standard input holds more than {BODY_BYTES_MAX} bytes.")
     try:
-        text = data.decode("utf-8").rstrip("\r\n")
+        return data.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"Standard input is not UTF-8 at byte {error.start}.") from None
-    if not text.strip():
-        raise click.UsageError("Standard input holds no message.")
-    return text

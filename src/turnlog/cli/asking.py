@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.agents.protocol import Agent
-from turnlog.cli.failing import FINDINGS, FINE, INTERRUPTED, TERMINATED
+from turnlog.cli.failing import FINDINGS, FINE, HUNG_UP, INTERRUPTED, TERMINATED
 from turnlog.cli.live import Live
 from turnlog.cli.output import Output, complain, complain_json, silence
 from turnlog.cli.reading import print_turn
@@ -35,10 +36,13 @@ _DRAW_S: Final = 0.03
 _DRAW_SHARE: Final = 9
 """Pause after a drawing in times of what it took: a large turn costs a tenth of one core to watch, however large."""
 
+_NOBODY_READS: Final = frozenset({errno.EPIPE, errno.EIO})
+"""What writing to a closed pipe and to a terminal that is gone give."""
+
 _STATUS_S: Final = 0.2
 """Pause between two looks at the clock for the status line."""
 
-_EXITS: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+_EXITS: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED, signal.SIGHUP: HUNG_UP}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +115,10 @@ def _show_duplicate(out: Output, store: Store, log: Log, question: Question, tur
         for event in log.events(turn.thread, turn=turn.id):
             out.json(event_frame(event, log.epoch))
         out.json(_last_line(log, turn))
-        return FINE
-    complain(f"This is in the log already, as turn {shell_word(turn.id)}; it is shown, not run again.")
-    print_turn(out, store, log, turn.thread, turn.id)
-    return FINE
+    else:
+        complain(f"This is in the log already, as turn {shell_word(turn.id)}; it is shown, not run again.")
+        print_turn(out, store, log, turn.thread, turn.id)
+    return FINDINGS if log.turn_view(turn.thread, turn.id).state == "interrupted" else FINE
 
 
 def _last_line(log: Log, turn: Turn) -> bytes:
@@ -229,7 +233,9 @@ class Asking:
             return
         try:
             printing()
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in _NOBODY_READS:
+                raise
             self._reader_gone = True
             silence()
 
@@ -238,7 +244,9 @@ class Asking:
     def _on_signals(self, work: asyncio.Task[object]) -> None:
         loop = asyncio.get_running_loop()
         for number in _EXITS:
-            loop.add_signal_handler(number, self._stop, number, work)
+            # Who started this with `nohup`, say, has it ignore the signal, and means it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._stop, number, work)
 
     def _stop(self, number: signal.Signals, work: asyncio.Task[object]) -> None:
         """The first time ask the turn to end, by a request that its trace shows; the second time end the runner."""
@@ -246,10 +254,13 @@ class Asking:
             work.cancel()
             return
         self._stopped_by = number
-        self._print(lambda: self._out.status(""))
-        complain("\nInterrupting; what was shown is kept. Once more to stop at once.")
-        by = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+        by = "Ctrl-C" if number == signal.SIGINT else number.name
         self._ending = asyncio.ensure_future(self._request_end(by, work))
+        self._print(self._tell_stopping)
+
+    def _tell_stopping(self) -> None:
+        self._out.status("")
+        complain("\nInterrupting; what was shown is kept. Once more to stop at once.")
 
     async def _request_end(self, by: str, work: asyncio.Task[object]) -> None:
         try:

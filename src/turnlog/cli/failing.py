@@ -25,6 +25,7 @@ FINE: Final = 0
 FINDINGS: Final = 1
 USAGE: Final = 2
 STORE: Final = 3
+HUNG_UP: Final = 129
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
 

@@ -24,7 +24,7 @@ Exit codes:
   1  refused, not found, an interrupted turn, or findings
   2  usage: an option, an id or a message that cannot be taken
   3  the store is not there or not usable
-  130, 143  stopped by Ctrl-C or SIGTERM
+  129, 130, 143  stopped by SIGHUP, Ctrl-C or SIGTERM
 
 An id that begins with a dash comes after `--`: turnlog show -- -rf
 """

@@ -61,6 +61,9 @@ def print_transcript(out: Output, store: Store, log: Log, thread: str, page: Tra
                 _print_notice(out, store, log, thread, notice)
     for notice in notices:
         _print_notice(out, store, log, thread, notice)
+    for view in page.turns:
+        if view.damaged:
+            out.line(f"The row of turn {shell_word(view.turn)} could not be read; it is made of its events.", "yellow")
 
 
 def _is_due(notice: Notice, turn: str | None, following: Message | None) -> bool:

@@ -25,12 +25,13 @@ def tail(store: Store, *, thread: str, after: str, follow: bool, as_json: bool) 
 
     from turnlog.cli.tailing import Tailing
     from turnlog.errors import CursorUnprovable, UnknownThread
+    from turnlog.journal.follow import is_seq
 
     out = Output()
     with store.opened() as log:
         printing = Tailing(out, log.epoch, as_json=as_json)
         try:
-            news = log.follow(thread, after=int(after) if after.isascii() and after.isdigit() else after)
+            news = log.follow(thread, after=int(after) if is_seq(after) else after)
         except CursorUnprovable as error:
             if as_json:
                 printing.reset(error)

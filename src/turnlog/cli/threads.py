@@ -49,3 +49,5 @@ def _print_row(out: Output, row: ThreadView, latest: TurnView | None) -> None:
     out.write(name, "bold")
     left = out.columns - len(name) - 33
     out.line(f"  {cut_to(one_line(row.title), max(left, 20))}" if row.title else "")
+    if row.damaged:
+        out.line("  Its row could not be read; this is made of its events.", "yellow")

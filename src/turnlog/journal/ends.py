@@ -33,9 +33,16 @@ def detail_of(error: BaseException) -> str | None:
     """A line about an exception: an agent's own words, else its name and message; the beginning, when it is long."""
     if isinstance(error, asyncio.CancelledError) and not error.args:
         return None
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    if isinstance(error, AgentFailed):
-        text = error.detail or str(error)
+    text = _words_of(error)
     while len(encode_json(text)) - 2 > DETAIL_BYTES_MAX:
         text = text[: len(text) * 3 // 4] + " …"
     return text
+
+
+def _words_of(error: BaseException) -> str:
+    try:
+        if isinstance(error, AgentFailed):
+            return error.detail or str(error)
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    except Exception:  # an exception that cannot say what it is must not keep its turn from ending
+        return type(error).__name__

@@ -23,7 +23,7 @@ from turnlog.events.codec import decode_body
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
 from turnlog.folds.turn import decode_view, encode_view, next_view
 from turnlog.journal.plan import Desk, Plan, record
-from turnlog.journal.receipt import Receipt
+from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.limits import READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
 
@@ -44,6 +44,21 @@ class Job:
     def value(self, plan: Plan, dones: Sequence[Done]) -> Any:
         """The receipt's value, once the plan is durable and taken into the state."""
         raise NotImplementedError
+
+    def answers(self, plan: Plan, dones: Sequence[Done]) -> list[Settlement]:
+        """Its receipt, and those of jobs that joined it, once the plan is durable and taken into the state."""
+        try:
+            return [(self.receipt, self.value(plan, dones), None)]
+        except Exception as error:  # it is the answer of who asked
+            return [(self.receipt, None, error)]
+
+    def receipts(self) -> list[Receipt[Any]]:
+        """Who waits for it: its own receipt, and those of jobs that joined it."""
+        return [self.receipt]
+
+    def text_receipts(self) -> list[Receipt[None]]:
+        """Who waits for draft text that goes along with it."""
+        return []
 
     def refusal(self, outcome: Outcome) -> Any:
         """The receipt's value for an outcome other than `Done` and `Moved`, or raise what it is refused with."""

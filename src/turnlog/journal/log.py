@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -11,7 +12,7 @@ import msgspec
 
 from turnlog.engines.open import open_engine
 from turnlog.engines.protocol import Engine
-from turnlog.errors import InvalidInput, NotRetryable, StoreError, UnknownTurn
+from turnlog.errors import InvalidInput, NotRetryable, StoreError, TooLarge, UnknownTurn
 from turnlog.events.clock import Clock, SystemClock
 from turnlog.events.codec import accept_body, check_value, content_digest
 from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check_thread_id, check_turn_id
@@ -27,7 +28,7 @@ from turnlog.journal.recovery import Recovered
 from turnlog.journal.turn import Turn, item_fields
 from turnlog.journal.working import Working
 from turnlog.journal.writer import Writer
-from turnlog.limits import LEASE_S, PAGE_ROWS
+from turnlog.limits import LEASE_S, PAGE_ROWS, SUBMISSION_BYTES_MAX
 
 
 def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = None) -> Log:
@@ -54,6 +55,7 @@ class Log:
         self._ids = ids or RandomIds()
         self._hub = Hub()
         self._reading = Reading(engine)
+        self._closing = threading.Lock()
         self._closed = False
         self.owner = self._ids.owner_id()
         with ExitStack() as opened:
@@ -75,16 +77,17 @@ class Log:
         Turns still running end as interrupted (`cancelled`), waiting ones as `not_started`. Raises `StoreBusy` when the
         disk lets it wait for longer than `CLOSE_WAIT_S`; it may be called again.
         """
-        if self._closed:
-            return
-        with suppress(StoreError):  # closing a log that is closing goes on with it; a forked child may not
+        with suppress(StoreError):  # a log that is closing or has a defect is closed all the same; a forked one is not
             self._writer.check()
-        self._writer.close()
-        self._closed = True
-        try:
-            self._engine.lease(self.owner, 0)
-        finally:
-            self._engine.close()
+        with self._closing:  # who comes second returns when it is done
+            if self._closed:
+                return
+            self._writer.close()
+            self._closed = True
+            try:
+                self._engine.lease(self.owner, 0)
+            finally:
+                self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +145,10 @@ class Log:
 
     def _submit(self, thread: str, turn: str, body: Submitted) -> Receipt[Turn]:
         data = accept_body(body)
+        if body.retry_of is None and len(data) > SUBMISSION_BYTES_MAX:
+            raise TooLarge(
+                field="content", limit="SUBMISSION_BYTES_MAX", limit_value=SUBMISSION_BYTES_MAX, given=len(data)
+            )
         job = SubmitJob(thread=thread, turn=turn, body=body, data=data, finish=self._accepted, size_bytes=len(data))
         return self._writer.put(job)
 

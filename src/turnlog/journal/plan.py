@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from turnlog.engines.protocol import Chunk, Done, Engine, OwnerId, Record, ThreadRow, TurnRow, Write
 from turnlog.events.clock import Clock
@@ -33,14 +32,6 @@ class Desk:
         """The row of a turn, by its id, its key or the turn it retries."""
         rows = self.engine.turns(thread=thread, turn=turn, key=key, retry_of=retry_of, limit=1).rows
         return rows[0] if rows else None
-
-
-class After(Protocol):
-    """What a job does once its plan is durable."""
-
-    def __call__(self, dones: Sequence[Done]) -> Any:
-        """Return the receipt's value. `dones` answers the plan's writes one by one."""
-        ...
 
 
 @dataclass(slots=True)

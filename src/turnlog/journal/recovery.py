@@ -58,9 +58,21 @@ def _dead_turns(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> tuple
             engine.lease(dead, 0)
             forgotten += 1
         rows += found
-    claimed = engine.turns(owner=owner, open_only=True, limit=RECOVER_TURNS_MAX).rows
-    rows += [row for row in claimed if (row.thread, row.turn) not in mine]
+    rows += _claimed_before(engine, owner, mine)
     return rows[:RECOVER_TURNS_MAX], forgotten
+
+
+def _claimed_before(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> list[TurnRow]:
+    """Open turns that are the owner's by an earlier claim, or by a submission nobody knows of: nobody works on them."""
+    rows: list[TurnRow] = []
+    before: bytes | None = None
+    while len(rows) < RECOVER_TURNS_MAX:
+        page = engine.turns(owner=owner, open_only=True, before=before, limit=RECOVER_TURNS_MAX)
+        rows += [row for row in page.rows if (row.thread, row.turn) not in mine]
+        if page.next is None:
+            break
+        before = page.next
+    return rows
 
 
 def _claim(engine: Engine, owner: OwnerId, rows: Sequence[TurnRow]) -> list[Pair]:

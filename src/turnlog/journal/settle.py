@@ -59,6 +59,7 @@ def _fitting(names: Sequence[str], bytes_max: int) -> Iterator[str]:
 def _close_drafts(plan: Plan, turn: OpenTurn, *, synthesized: Synthesized, text: StepStatus, call: StepStatus) -> None:
     """An event for each open draft, in the order of their places."""
     drafts = [draft for draft in turn.book.drafts.values() if draft.whole]
+    told: set[tuple[str, str]] = set()
     for draft in sorted(drafts, key=_place):
         body: KnownBody
         if draft.name.kind == "text" and draft.name.target not in turn.steps:
@@ -67,7 +68,8 @@ def _close_drafts(plan: Plan, turn: OpenTurn, *, synthesized: Synthesized, text:
         elif draft.name.kind in ("text", "reasoning"):
             body = _text_step(draft, turn, text)
         else:
-            body = _call_step(draft, turn, call)
+            body = _call_step(draft, turn, call, again=_field(draft) in told)
+            told.add(_field(draft))
         plan.event(body, turn.row.turn)
 
 
@@ -97,8 +99,25 @@ def _text_step(draft: OpenDraft, turn: OpenTurn, status: StepStatus) -> Step:
     )
 
 
-def _call_step(draft: OpenDraft, turn: OpenTurn, status: StepStatus) -> Step:
-    """Half arguments or output are no item: they stay in the trace, with the call or step they belong to."""
+def _field(draft: OpenDraft) -> tuple[str, str]:
+    return draft.name.target, draft.name.kind
+
+
+def _call_step(draft: OpenDraft, turn: OpenTurn, status: StepStatus, *, again: bool) -> Step:
+    """Half arguments or output are no item: they stay in the trace, with the call or step they belong to.
+
+    What is drafted `again` for the same of the two is an entry of its own inside it: an upsert of the field would take
+    the place of the first part.
+    """
+    if again:
+        return Step(
+            id=f"~{draft.id}",
+            parent=draft.name.target,
+            step="note",
+            status=status,
+            text=draft.whole,
+            closes=draft.closed,
+        )
     target = None if draft.name.anonymous else draft.name.target
     return Step(
         id=target or f"~{draft.id}",

@@ -97,7 +97,7 @@ class Turn:
         """
         fields, head = item_fields(raw, format)
         body = Item(**fields)
-        return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(body.raw)))
+        return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(accept_body(body))))
 
     def step(
         self,

@@ -22,6 +22,7 @@ from turnlog.events.codec import RawHead, encode_body
 from turnlog.events.kinds import (
     AttemptDropped,
     DraftKind,
+    Event,
     Item,
     KnownBody,
     Reason,
@@ -34,7 +35,7 @@ from turnlog.folds.turn import decode_view, encode_view, is_assistant_message
 from turnlog.journal.drafts import OpenDraft
 from turnlog.journal.jobs import Job
 from turnlog.journal.plan import Desk, Plan, record
-from turnlog.journal.receipt import Receipt
+from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.settle import dropped_events, plan_completed, plan_interrupted
 from turnlog.journal.state import OpenTurn, ThreadState
 from turnlog.limits import EVENTS_LATE_MAX, EVENTS_PER_TURN_MAX
@@ -127,6 +128,10 @@ class TurnJob(Job):
             part.receipt.refuse(error)
         self.parts = []
 
+    def text_receipts(self) -> list[Receipt[None]]:
+        """See `Job`."""
+        return [part.receipt for part in self.parts]
+
     def tell_parts(self, error: Exception) -> None:
         """Tell those who wait for text that is not stored now; the text itself stays here, to be tried again."""
         for part in self.parts:
@@ -185,6 +190,27 @@ class EventJob(TurnJob):
     """A job that appends one item, step or dropped attempt; when the turn has settled it is kept as late."""
 
     body: Item | Step | AttemptDropped
+    joined: list[EventJob] = field(default_factory=list)
+    """Events of the same turn that go in the same write: none of them, nor this one, replaces a draft."""
+    event: Event | None = None
+
+    def takes(self, other: EventJob) -> bool:
+        """Whether `other`, which follows it, may join."""
+        return (
+            (other.turn, other.fence) == (self.turn, self.fence)
+            and not other.parts
+            and isinstance(other, ItemJob | StepJob)
+            and not isinstance(self, DropAttemptJob)
+        )
+
+    def receipts(self) -> list[Receipt[Any]]:
+        """See `Job`."""
+        return [self.receipt, *(job.receipt for job in self.joined)]
+
+    def answers(self, plan: Plan, dones: Sequence[Done]) -> list[Settlement]:
+        """See `Job`: each its seq."""
+        jobs = (self, *self.joined)
+        return [(job.receipt, job.event.seq, None) for job in jobs if job.event is not None]
 
     def plan(self, plan: Plan, turn: OpenTurn, desk: Desk) -> None:
         """See `TurnJob`."""
@@ -193,10 +219,11 @@ class EventJob(TurnJob):
         plan.flush(turn, but=closing)
         if plan.unfinished:
             return
-        for body in self.bodies(turn, closing):
-            if isinstance(body, Item) and is_assistant_message(body):
-                plan.begin_answer(turn)
-            plan.event(body, self.turn)
+        for job in (self, *self.joined):
+            for body in job.bodies(turn, closing):
+                if isinstance(body, Item) and is_assistant_message(body):
+                    plan.begin_answer(turn)
+                job.event = plan.event(body, self.turn)
         plan.write_events(turn, closing=closing)
 
     def closing(self, turn: OpenTurn) -> list[OpenDraft]:
@@ -210,17 +237,19 @@ class EventJob(TurnJob):
     def seal_late(self, state: ThreadState, desk: Desk, row: TurnRow, error: AlreadySettled) -> Plan:
         """Keep it as an event of the thread, so that the turn's own end stays its end."""
         view = decode_view(row.fold)
-        if len(view.late) >= EVENTS_LATE_MAX:
-            raise Overloaded(thread=self.thread, turn=self.turn, limit="EVENTS_LATE_MAX", limit_value=EVENTS_LATE_MAX)
         plan = Plan(state, desk.clock.now_us())
-        event = plan.event(ThreadLate(of=self.turn, late=self.body.kind, raw=encode_body(self.body)), None)
-        fold = encode_view(replace(view, late=[*view.late, event.seq]))
+        for job in (self, *self.joined):
+            job.event = plan.event(ThreadLate(of=self.turn, late=job.body.kind, raw=encode_body(job.body)), None)
+        late = [*view.late, *(event.seq for event in plan.events)]
+        if len(late) > EVENTS_LATE_MAX:
+            raise Overloaded(thread=self.thread, turn=self.turn, limit="EVENTS_LATE_MAX", limit_value=EVENTS_LATE_MAX)
+        fold = encode_view(replace(view, late=late))
         plan.writes.append(
             Write(
                 thread=self.thread,
                 base=state.head,
                 turn=self.turn,
-                events=(record(event),),
+                events=tuple(record(event) for event in plan.events),
                 turn_row=replace(row, fold=fold),
                 thread_row=plan.thread_row_after(),
             )
@@ -256,8 +285,9 @@ class StepJob(EventJob):
 
     def bodies(self, turn: OpenTurn, closing: list[OpenDraft]) -> list[KnownBody]:
         """See `EventJob`: what was shown is moved by the step, unless the step itself says it."""
+        parts = sorted(closing, key=lambda draft: draft.name.part)
         told = {
-            kind: "".join(draft.whole for draft in closing if draft.name.kind == kind)
+            kind: "".join(draft.whole for draft in parts if draft.name.kind == kind)
             for kind in ("text", "args", "output")
         }
         return [

@@ -1,7 +1,6 @@
 """The one writer: a thread that drains a bounded queue and commits together what waits together.
 
-Each thread of the log has a lane, and a batch takes at most one job of each, so that a job is always worked out against
-what is durable. A lone job waits for nobody; under load one sync serves every lane that has something to write.
+A lone job waits for nobody; under load one sync serves every lane that has something to write.
 """
 
 from __future__ import annotations
@@ -10,14 +9,12 @@ import os
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from turnlog.engines.protocol import Done, Engine, Moved, Outcome, OwnerId
 from turnlog.errors import (
     Busy,
     ForkedLog,
-    Overloaded,
     StoreBusy,
     StoreClosed,
     StoreError,
@@ -26,18 +23,16 @@ from turnlog.errors import (
 from turnlog.events.clock import Clock
 from turnlog.journal.follow import Hub
 from turnlog.journal.jobs import Job, SubmitJob
-from turnlog.journal.pending import PendingDrafts
+from turnlog.journal.lanes import Lanes
 from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.receipt import Receipt, Settlement, settle
 from turnlog.journal.recovery import Recovered
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load, lose
-from turnlog.journal.turn_jobs import CompleteJob, DraftPart, FlushJob, InterruptJob, TurnJob
+from turnlog.journal.turn_jobs import DraftPart, EventJob, FlushJob, InterruptJob, TurnJob
 from turnlog.journal.upkeep import NEVER, Upkeep
 from turnlog.limits import (
     BATCH_JOBS_MAX,
     CLOSE_WAIT_S,
-    QUEUE_BYTES_MAX,
-    QUEUE_JOBS_MAX,
     RESEAL_TRIES_MAX,
     STORE_PROBE_S,
     THREADS_CACHED_MAX,
@@ -46,8 +41,8 @@ from turnlog.limits import (
 
 T = TypeVar("T")
 
-_FORGET_TRIES = 8
-"""States looked at to make room for one: more room than one is needed only after many turns have settled at once."""
+_FORGET_TRIES = 2 * BATCH_JOBS_MAX
+"""States looked at after a batch: it brings less than half as many new ones, so their number goes down again."""
 
 
 class Writer:
@@ -60,16 +55,15 @@ class Writer:
         self._desk = Desk(engine, owner, clock)
         self._clock = clock
         self._pid = os.getpid()
-        self._wake = threading.Condition()
-        self._lanes: dict[str, deque[Job]] = {}
-        self._ready: deque[str] = deque()
+        # A bare lock is entered in one step: an interrupt from the keyboard cannot leave it taken, as it can a
+        # condition.
+        self._mutex = threading.Lock()
+        self._wake = threading.Condition(self._mutex)
+        self._lanes = Lanes()
         self._tasks: deque[tuple[Callable[[], Any], Receipt[Any]]] = deque()
-        self._pending = PendingDrafts()
-        self._queued_jobs = 0
-        self._queued_bytes = 0
         self._closing = False
         self._died: BaseException | None = None
-        self._in_hand: Sequence[Job] = ()
+        self._in_hand: list[Receipt[Any]] = []
         self._rested = False
         self._states: OrderedDict[str, ThreadState] = OrderedDict()
         self._upkeep = Upkeep(self._desk, hub, self._states)
@@ -91,52 +85,32 @@ class Writer:
     def put(self, job: Job) -> Receipt[Any]:
         """Queue a job. Raises `Overloaded` when too much waits already; a job that settles a turn is always taken."""
         self.check()  # first: in a forked child the condition may be held by a thread that is not there
-        with self._wake:
+        with self._mutex:
             self.check()
-            if not isinstance(job, CompleteJob | InterruptJob):
-                self._check_room(job)
-            self._enqueue(job)
+            self._lanes.add(job)
             self._wake.notify()
         return job.receipt
-
-    def _check_room(self, job: Job) -> None:
-        if self._queued_jobs >= QUEUE_JOBS_MAX:
-            raise Overloaded(thread=job.thread, limit="QUEUE_JOBS_MAX", limit_value=QUEUE_JOBS_MAX)
-        if self._queued_bytes + job.size_bytes > QUEUE_BYTES_MAX:
-            raise Overloaded(thread=job.thread, limit="QUEUE_BYTES_MAX", limit_value=QUEUE_BYTES_MAX)
-
-    def _enqueue(self, job: Job, *, first: bool = False) -> None:
-        """Put a job into its thread's lane, with the draft text given before it. The caller holds the condition."""
-        if isinstance(job, TurnJob) and not first:
-            job.parts += self._pending.take(job.thread, job.turn, job.fence)
-        lane = self._lanes.get(job.thread)
-        if lane is None:
-            lane = self._lanes[job.thread] = deque()
-            self._ready.append(job.thread)
-        (lane.appendleft if first else lane.append)(job)
-        self._queued_jobs += 1
-        self._queued_bytes += job.size_bytes
 
     def put_draft(self, thread: str, turn: str, fence: int, part: DraftPart) -> None:
         """Take draft text, to be written within `DRAFT_DELAY_S` or with the turn's next job. May raise `Overloaded`."""
         self.check()
-        with self._wake:
+        with self._mutex:
             self.check()
-            if self._pending.add(thread, turn, fence, part, self._clock.boot_s()):
+            if self._lanes.pending.add(thread, turn, fence, part, self._clock.boot_s()):
                 self._wake.notify()
 
     def call(self, task: Callable[[], T]) -> Receipt[T]:
         """Run `task` in the writer's thread, between two batches."""
         receipt: Receipt[T] = Receipt()
         self.check()
-        with self._wake:
+        with self._mutex:
             self.check()
             self._tasks.append((task, receipt))
             self._wake.notify()
         return receipt
 
     def _nudge(self) -> None:
-        with self._wake:
+        with self._mutex:
             self._wake.notify()
 
     def recover(self) -> list[Recovered]:
@@ -150,7 +124,7 @@ class Writer:
         """
         if os.getpid() != self._pid:
             return
-        with self._wake:
+        with self._mutex:
             self._closing = True
             self._wake.notify()
         self._thread.join(CLOSE_WAIT_S)
@@ -168,20 +142,17 @@ class Writer:
 
     def _give_up(self, error: BaseException) -> None:
         """Nothing is written any more: whoever waits is told, and whoever comes. It takes a defect to get here."""
-        with self._wake:
+        with self._mutex:
             self._died = error
-            left = [*self._in_hand, *(job for lane in self._lanes.values() for job in lane)]
-            waiting = [job.receipt for job in left] + [receipt for _, receipt in self._tasks]
-            waiting += self._pending.receipts() + [
-                part.receipt for job in left if isinstance(job, TurnJob) for part in job.parts
-            ]
+            waiting = [receipt for job in self._lanes.waiting() for receipt in _all_receipts(job)]
+            waiting += [*self._in_hand, *self._lanes.pending.receipts(), *(receipt for _, receipt in self._tasks)]
         refusal = StoreError(detail=f"the writer has ended by a defect: {error!r}")
         settle([(receipt, None, refusal) for receipt in waiting if not receipt.done()], self.hub.close())
 
     def _work(self) -> None:
         settled_own = False
         while True:
-            with self._wake:
+            with self._mutex:
                 jobs, tasks = self._take()
                 if not jobs and not tasks and self._closing:
                     if settled_own:
@@ -189,9 +160,11 @@ class Writer:
                     self._settle_own()
                     settled_own = True
                     continue
+            self._in_hand = [receipt for _, receipt in tasks] + [
+                receipt for job in jobs for receipt in _all_receipts(job)
+            ]
             for task, receipt in tasks:
                 settle([_outcome_of(task, receipt)])
-            self._in_hand = jobs
             if jobs:
                 self._rested = False
                 self._batch(jobs)
@@ -202,33 +175,29 @@ class Writer:
 
     def _take(self) -> tuple[list[Job], list[tuple[Callable[[], Any], Receipt[Any]]]]:
         """Wait for work or for the next thing to look after. The caller holds the condition."""
-        if not (self._rested or self._ready or self._tasks or self._closing):
+        if not (self._rested or self._lanes.ready or self._tasks or self._closing):
             # Who was just answered goes on before anything else is done here.
             self._wake.wait(WRITER_QUIET_S)
         while True:
             now = self._clock.boot_s()
-            for job in (*self._pending.due(now, all_of_them=self._closing), *self._upkeep.owed(now)):
-                self._enqueue(job)
-            if self._ready or self._tasks or self._closing:
+            for job in (*self._lanes.pending.due(now, all_of_them=self._closing), *self._upkeep.owed(now)):
+                self._lanes.put(job)
+            if self._lanes.ready or self._tasks or self._closing:
                 break
             if not self._rested:
                 return [], []
-            wait = min(self._upkeep.due_s(now), self._pending.due_s(now))
+            wait = min(self._upkeep.due_s(now), self._lanes.pending.due_s(now))
             if wait <= 0:
                 return [], []
             self._wake.wait(None if wait == float("inf") else wait)
         tasks = list(self._tasks)
         self._tasks.clear()
-        return self._take_jobs(), tasks
+        return self._lanes.take(self._may_join), tasks
 
-    def _take_jobs(self) -> list[Job]:
-        jobs = []
-        for _ in range(min(len(self._ready), BATCH_JOBS_MAX)):
-            job = self._lanes[self._ready.popleft()].popleft()
-            self._queued_jobs -= 1
-            self._queued_bytes -= job.size_bytes
-            jobs.append(job)
-        return jobs
+    def _may_join(self, job: EventJob) -> bool:
+        """Whether more events may follow `job` in its write: only where none of them replaces or seals a draft."""
+        turn = self.open_turn(job.thread, job.turn)
+        return turn is not None and turn.row.fence == job.fence and not (turn.book.drafts or job.parts)
 
     def _batch(self, jobs: Sequence[Job]) -> None:
         settlements: list[Settlement] = []
@@ -242,11 +211,12 @@ class Writer:
                 if self._upkeep.may_be_dead(job):
                     again.append(job)
                 else:
-                    settlements.append((job.receipt, None, busy))
+                    settlements += _refused(job, busy)
             except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
-                settlements.append(self._failed(job, error))
+                settlements += self._failed(job, error)
         changed = self._commit(sealed, settlements, again)
         settle(settlements, self.hub.wakes(changed))
+        self._forget_some()
         self._release(jobs, again)
 
     def _commit(self, sealed: list[tuple[Job, Plan]], settlements: list[Settlement], again: list[Job]) -> list[str]:
@@ -258,8 +228,7 @@ class Writer:
             outcomes = iter(self.engine.commit(writes) if writes else ())
         except Exception as error:
             for job, plan in sealed:
-                settlements.append(failed := self._failed(job, error, plan))
-                settlements += plan.fail(failed[2] or error)
+                settlements += self._failed(job, error, plan)
             return changed
         for job, plan in sealed:
             answers = [next(outcomes) for _ in plan.writes]
@@ -269,7 +238,7 @@ class Writer:
                 if plan.unfinished:
                     again.append(job)
                 else:
-                    settlements.append(_outcome_of(partial(job.value, plan, dones), job.receipt))
+                    settlements += job.answers(plan, dones)
                 changed.append(job.thread)
                 self._upkeep.follow(plan.state)
             elif self._refused(job, plan, answers, settlements):
@@ -287,16 +256,17 @@ class Writer:
             return False
         if isinstance(refusal, Moved):
             busy = StoreBusy(detail=f"others appended first {RESEAL_TRIES_MAX} times")
-            settlements += [self._failed(job, busy, plan), *plan.fail(busy)]
+            settlements += self._failed(job, busy, plan)
             return True
-        settlement = _outcome_of(partial(job.refusal, refusal), job.receipt)
-        settlements.append(settlement)
-        if isinstance(job, TurnJob) and (error := settlement[2]) is not None:
-            lose(plan.state.open.get(job.turn))
-            settlements += plan.fail(error)
+        try:
+            settlements.append((job.receipt, job.refusal(refusal), None))
+        except Exception as error:  # it is the answer of who asked
+            settlements += [*_refused(job, error), *plan.fail(error)]
+            if isinstance(job, TurnJob):
+                lose(plan.state.open.get(job.turn))
         return True
 
-    def _failed(self, job: Job, error: Exception, plan: Plan | None = None) -> Settlement:
+    def _failed(self, job: Job, error: Exception, plan: Plan | None = None) -> list[Settlement]:
         """Answer a job that could not be worked out, or whose `plan` may be stored or not: the store tells later."""
         if isinstance(error, StoreUnavailable):
             error = StoreUnavailable(detail=error.detail, **job.facts())
@@ -308,7 +278,7 @@ class Writer:
         if state is not None:
             state.stale = state.stale or plan is not None
             self._upkeep.follow(state)
-        return job.receipt, None, error
+        return [*_refused(job, error), *(plan.fail(error) if plan is not None else ())]
 
     def _keep_text(self, job: TurnJob, error: Exception) -> None:
         """Draft text that went along with a failed job is told of it, and written all the same, soon, in its order."""
@@ -316,28 +286,13 @@ class Writer:
         if not wait_s and isinstance(job, FlushJob):
             return
         job.tell_parts(error)
-        with self._wake:
-            for later in self._lanes[job.thread]:
-                if isinstance(later, TurnJob) and (later.turn, later.fence) == (job.turn, job.fence):
-                    later.parts = job.parts + later.parts
-                    break
-            else:
-                if not self._closing:  # closing does not wait for a store that fails
-                    self._pending.put_back(job, self._clock.boot_s() + wait_s)
-        job.parts = []
+        with self._mutex:
+            # Closing does not wait for a store that fails.
+            self._lanes.keep_text(job, None if self._closing else self._clock.boot_s() + wait_s)
 
     def _release(self, jobs: Sequence[Job], again: Sequence[Job]) -> None:
-        """Let the lanes of a batch go on, with the jobs to be done again in front."""
-        with self._wake:
-            for job in jobs:
-                if isinstance(job, FlushJob) and job not in again:
-                    self._pending.flushed(job)
-                if self._lanes[job.thread]:
-                    self._ready.append(job.thread)
-                else:
-                    del self._lanes[job.thread]
-            for job in again:
-                self._enqueue(job, first=True)
+        with self._mutex:
+            self._lanes.release(jobs, again)
 
     def _state(self, thread: str, *, maybe_new: bool) -> ThreadState:
         """The thread's state, fresh enough to work a job out; a wrong guess is found by the base.
@@ -346,7 +301,6 @@ class Writer:
         """
         state = self._states.get(thread)
         if state is None:
-            self._forget_some()
             state = ThreadState(thread) if maybe_new else load(self.engine, thread, self.owner)
             self._states[thread] = state
         elif state.stale:
@@ -356,7 +310,10 @@ class Writer:
         return state
 
     def _forget_some(self) -> None:
-        """Make room for a new state: the least recently used one goes, unless a turn of it is open and own."""
+        """After a batch: the least recently used states go, unless a turn of them is open and own.
+
+        Not within a batch: what it has worked out stands on its states, and its own turns are not noted yet.
+        """
         for _ in range(min(len(self._states) - THREADS_CACHED_MAX, _FORGET_TRIES)):
             thread, state = self._states.popitem(last=False)
             if self._upkeep.owns_in(thread):
@@ -375,11 +332,11 @@ class Writer:
         """
         owed = self._upkeep.owed(NEVER)
         for job in owed:
-            self._enqueue(job)
+            self._lanes.put(job)
         ending = {(job.thread, job.turn) for job in owed}
         for turn in self._upkeep.mine():
             if (turn.row.thread, turn.row.turn) not in ending:
-                self._enqueue(
+                self._lanes.put(
                     InterruptJob(
                         thread=turn.row.thread,
                         turn=turn.row.turn,
@@ -388,6 +345,14 @@ class Writer:
                         detail="the log was closed",
                     )
                 )
+
+
+def _all_receipts(job: Job) -> list[Receipt[Any]]:
+    return [*job.receipts(), *job.text_receipts()]
+
+
+def _refused(job: Job, error: BaseException) -> list[Settlement]:
+    return [(receipt, None, error) for receipt in job.receipts()]
 
 
 def _outcome_of(task: Callable[[], Any], receipt: Receipt[Any]) -> Settlement:
