@@ -69,6 +69,7 @@ class Terminal:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._seen = b""
+        self._file: int | None
         self.pid, self._file = pty.fork()
         if self.pid == 0:
             os.execvpe(command[0], list(command), dict(environment))
@@ -83,7 +84,8 @@ class Terminal:
         if self._code is None:
             self.send(signal.SIGKILL)
             self.wait()
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
 
     @property
     def seen(self) -> str:
@@ -98,6 +100,7 @@ class Terminal:
 
     def _read(self, deadline: float) -> bool:
         """Take some output; False at its end."""
+        assert self._file is not None
         left = max(0.0, deadline - time.monotonic())
         assert select.select([self._file], [], [], left)[0], f"nothing more is shown:\n{self.seen}"
         try:
@@ -109,11 +112,21 @@ class Terminal:
 
     def press(self, keys: bytes) -> None:
         """Type something; ^C is `\\x03`."""
+        assert self._file is not None
         os.write(self._file, keys)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
         os.kill(self.pid, number)
+
+    def hang_up(self) -> int:
+        """Take the terminal away, and give the exit code."""
+        assert self._file is not None
+        os.close(self._file)
+        self._file = None
+        _, status = os.waitpid(self.pid, 0)
+        self._code = os.waitstatus_to_exitcode(status)
+        return self._code
 
     def wait(self) -> int:
         """Wait for the end of the process, and give its exit code (of one that was killed: minus the signal)."""

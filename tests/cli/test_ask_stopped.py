@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import COMMAND, WAIT_S, Caller
+from tests.cli.calling import COMMAND, WAIT_S, Caller, Terminal
 
 QUESTION = "Where is the lamp?"
 ANSWER_BEGINS = "`lamp` is"
@@ -27,7 +27,9 @@ def kept_text(call: Caller) -> str:
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "by"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")], ids=["int", "term"]
+    ("how", "code", "by"),
+    [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM"), (signal.SIGHUP, 129, "SIGHUP")],
+    ids=["int", "term", "hup"],
 )
 def test_a_stopped_question_is_interrupted_honestly(
     call: Caller, folder: Path, how: signal.Signals, code: int, by: str
@@ -51,6 +53,39 @@ def test_a_stopped_question_is_interrupted_honestly(
     assert by in call("show", "talk", turn["turn"]).stdout
     assert call("ask", "talk", "--retry").exit_code == 0
     assert call.read("show", "talk")["turns"][0]["state"] == "completed"
+
+
+def test_a_question_whose_terminal_goes_away_is_interrupted(call: Caller, folder: Path) -> None:
+    """P5, P8: when the terminal is closed in mid-answer, the turn is settled with its text before the process ends."""
+    with call.on_terminal(*begin(folder)) as terminal:
+        terminal.wait_for(ANSWER_BEGINS)
+        assert terminal.hang_up() == 129
+    assert call.read("recover") == {"recovered": []}
+    [turn] = call.read("show", "talk")["turns"]
+    assert (turn["state"], turn["reason"]) == ("interrupted", "cancelled")
+    assert ANSWER_BEGINS in kept_text(call)
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(call: Caller, folder: Path) -> None:
+    """What was started under nohup goes on to its answer when the terminal is closed."""
+    command = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *COMMAND, *begin(folder)]
+    with Terminal(command, {**os.environ, **call.environment}) as it:
+        it.wait_for("Listing this folder")
+        assert it.hang_up() == 0
+    assert call.read("show", "talk")["turns"][0]["state"] == "completed"
+
+
+def test_an_interrupted_turn_asked_by_its_key_is_told_by_the_exit_code(call: Caller, folder: Path) -> None:
+    """P6: asked again with its key, an interrupted turn is shown and the exit code is 1, with --json too."""
+    with call.on_terminal(*begin(folder), "--key", "k") as terminal:
+        terminal.wait_for("Listing this folder")
+        terminal.send(signal.SIGTERM)
+        terminal.wait()
+    for options in ([], ["--json"]):
+        again = call(*begin(folder), "--key", "k", *options)
+        assert again.exit_code == 1
+        assert "cancelled" in again.stdout
+    assert len(call.read("show", "talk")["turns"]) == 1
 
 
 def test_a_killed_question_is_all_there(call: Caller, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from turnlog.cli.store import choose_store
 from turnlog.errors import StoreUnavailable
 from turnlog.events.kinds import Failure
 from turnlog.journal.turn import Turn
+from turnlog.limits import TIME_US_MAX
 
 ODD_IDS = [
     "-rf",
@@ -167,7 +169,16 @@ def test_tail_shows_open_drafts(call: Caller) -> None:
         assert "so far" in call("tail", "t").stdout
 
 
-@pytest.mark.parametrize(("cursor", "reason"), [("9999", "future"), ("feed.1", "epoch"), ("x", "malformed")])
+@pytest.mark.parametrize(
+    ("cursor", "reason"),
+    [
+        ("9999", "future"),
+        ("feed.1", "epoch"),
+        ("x", "malformed"),
+        ("9" * 5_000, "malformed"),
+        (str(2**64), "malformed"),
+    ],
+)
 def test_a_cursor_of_another_log_is_reset(call: Caller, cursor: str, reason: str) -> None:
     """A cursor that proves nothing here is answered by a reset with the cursor to go on from, and exit code 1."""
     fill(call, "t")
@@ -190,6 +201,61 @@ def test_tail_follows(call: Caller) -> None:
         terminal.press(b"\x03")
         assert terminal.wait() == 130
         assert "Traceback" not in terminal.seen
+
+
+def test_json_is_one_line_for_every_reader(call: Caller) -> None:
+    """C17: no output for programs has U+0085, U+2028 or U+2029, which split lines elsewhere; the values have them."""
+    ends = "a\u0085b\u2028c\u2029d"
+    with turnlog.open(call.url) as log:
+        with log.turn(ends, ends, key=ends, agent=ends) as turn:
+            turn.step(ends, kind="tool", title=ends, output=ends, args={ends: ends})
+            turn.item({"type": "message", "role": "assistant", "content": ends})
+        log.append_message(ends, json.dumps({"role": "user", "content": ends}, ensure_ascii=False).encode()).result()
+        waiting = log.submit(ends, ends).result()
+        waiting.start().result()
+        waiting.draft(ends).result()
+        shown = [
+            call(*arguments, "--json")
+            for arguments in (["threads"], ["show", ends], ["show", ends, turn.id], ["tail", ends], ["doctor"])
+        ]
+    shown += [call("show", "--json", f"no {ends}"), call("ask", ends, ends, "--key", ends, "--json")]
+    for result in shown:
+        for stream in (result.stdout, result.stderr):
+            assert not set("\u0085\u2028\u2029") & set(stream)
+        lines = [json.loads(line) for line in (result.stdout or result.stderr).split("\n")[:-1] if line[0] == "{"]
+        assert ends in json.dumps(lines, ensure_ascii=False)
+
+
+def test_a_time_that_is_none_is_told_as_its_number(call: Caller) -> None:
+    """P3: a step whose time is none of the calendar is shown, by every command, with the number that was given."""
+    us, ns = 1_700_000_000_000_000, 1_700_000_000_000_000_000
+    with turnlog.open(call.url) as log, log.turn("t", "hello") as turn:
+        turn.step("s", kind="tool", title="Reading x", started_at=us, ended_at=TIME_US_MAX)
+    with sqlite3.connect(call.store) as db:  # as something that does not look would have written it
+        body = f"CAST(replace(CAST(body AS TEXT), '{us}', '{ns}') AS BLOB)"
+        db.execute(f"UPDATE event SET at = {ns}, body = {body}")
+        db.execute(f"UPDATE thread SET updated_at = {-ns}")
+    db.close()
+    row = call.read("show", "t", turn.id)["entries"][0]
+    assert (row["started_at"], row["ended_at"]) == (str(ns), "9999-12-31T23:59:59.999999Z")
+    assert call.read("threads")["threads"][0]["updated_at"] == str(-ns)
+    for arguments in (["threads"], ["show", "t"], ["show", "t", turn.id], ["tail", "t"], ["tail", "t", "--json"]):
+        assert call(*arguments).exit_code == 0
+
+
+def test_a_row_that_cannot_be_read_is_told(call: Caller) -> None:
+    """P4: threads and turns whose rows cannot be read are listed all the same, and said to be damaged."""
+    turn = fill(call, "t")
+    fill(call, "u")
+    with sqlite3.connect(call.store) as db:
+        db.execute("UPDATE turn SET fold = x'00'")
+        db.execute("UPDATE thread SET fold = x'00'")
+    db.close()
+    assert [row["damaged"] for row in call.read("threads")["threads"]] == [True, True]
+    assert [(row["turn"], row["damaged"]) for row in call.read("show", "t")["turns"]] == [(turn, True)]
+    for arguments, told in ((["threads"], 2), (["show", "t"], 1), (["show", "t", turn], 0), (["tail", "t"], 0)):
+        result = call(*arguments)
+        assert (result.exit_code, result.stdout.count("could not be read")) == (0, told)
 
 
 # --- the store -------------------------------------------------------------------------------------------------
@@ -311,11 +377,14 @@ def test_asking_as_json_lines(call: Caller, folder: Path) -> None:
 
 
 def test_a_message_may_come_from_a_pipe(call: Caller, folder: Path) -> None:
-    """The text `-` is standard input, without the end of its last line; what is no text is refused."""
+    """The text `-` is standard input, without the end of its last line; what is no text, or empty, is refused."""
     assert call("ask", "t", "-", "--workspace", str(folder), given="hello\nyou\n").exit_code == 0
     assert call.read("show", "t")["messages"][0]["text"] == "hello\nyou"
     for bad in (b"\xff\xfe", b"", b" \n", b"x" * 70_000):
         assert call("ask", "t", "-", given=bad).exit_code == 2
+    for empty in ("", " \n"):
+        refused = call("ask", "t", empty)
+        assert (refused.exit_code, refused.stderr.endswith("TEXT holds no message.\n")) == (2, True)
     assert len(call.read("show", "t")["turns"]) == 1
 
 
