@@ -17,7 +17,7 @@ from turnlog.events.ids import CountedIds
 from turnlog.events.kinds import Attachment, Submitted
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
-from turnlog.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX, THREAD_ID_BYTES_MAX, TURN_ID_BYTES_MAX
+from turnlog.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX, SUBMISSION_BYTES_MAX, THREAD_ID_BYTES_MAX, TURN_ID_BYTES_MAX
 
 
 def deep(levels: int) -> list[Any]:
@@ -170,7 +170,7 @@ BAD: dict[str, tuple[type[Exception], Callable[[Log], Any]]] = {
     "a set": (NotJson, lambda log: log.submit("t", [{"n": {1}}])),
     "deep": (TooLarge, lambda log: log.submit("t", deep(JSON_DEPTH_MAX))),
     "very deep": (TooLarge, lambda log: log.submit("t", deep(5_000))),
-    "large": (TooLarge, lambda log: log.submit("t", "x" * BODY_BYTES_MAX)),
+    "large": (TooLarge, lambda log: log.submit("t", "x" * SUBMISSION_BYTES_MAX)),
     "large once escaped": (TooLarge, lambda log: log.submit("t", "\x00" * (BODY_BYTES_MAX // 6))),
     "an attachment that is none": (InvalidInput, lambda log: log.submit("t", "x", attachments=[{"nome": "x"}])),
     "attachments that are none": (InvalidInput, lambda log: log.submit("t", "x", attachments=[7])),  # type: ignore[list-item]
@@ -208,7 +208,7 @@ def test_what_is_just_small_enough_is_kept(log: Log) -> None:
     (submitted,) = [event.body for event in log.events(thread, turn=turn)]
     assert isinstance(submitted, Submitted)
     assert submitted.content == content
-    big = "x" * (BODY_BYTES_MAX - 500)
+    big = "x" * (SUBMISSION_BYTES_MAX - 100)
     log.submit("big", big).result()
     assert any(isinstance(event.body, Submitted) and event.body.content == big for event in log.events("big"))
 
