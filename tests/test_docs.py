@@ -17,6 +17,7 @@ import click
 import msgspec
 import pytest
 
+from tests.mutants.mutant import load
 from turnlog import errors, limits
 from turnlog.agents.protocol import DraftSignal, Finish, ItemSignal, Signal, Task
 from turnlog.cli.main import main
@@ -129,9 +130,9 @@ def test_format_names_every_kind() -> None:
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_format_names_every_field(kind: str) -> None:
-    """The section of a kind names each of its fields, and its tables name no other."""
+    """The section of a kind names each of its fields as it is stored, and its tables name no other."""
     section = format_sections()[kind]
-    fields = set(kinds.KINDS[kind].__struct_fields__)
+    fields = set(kinds.KINDS[kind].__struct_encode_fields__)
     if kind == "thread_item":
         section += "`raw`"
     if kind == "item":
@@ -147,7 +148,7 @@ def test_format_names_what_stands_inside(struct: type[msgspec.Struct]) -> None:
     """format.md names each field of the envelope, of a chunk and of the parts of a body."""
     text = document("docs/format.md")
     words = quoted(text) | set(re.findall(r'"(\w+)":', text))
-    assert set(struct.__struct_fields__) - {"data"} <= words
+    assert set(struct.__struct_encode_fields__) - {"data"} <= words
 
 
 @pytest.mark.parametrize(
@@ -251,14 +252,28 @@ def test_every_promise_has_a_test() -> None:
     assert {promise for promise, real in there.items() if real} <= guarded
 
 
-def test_tests_named_as_proof_exist() -> None:
-    """Each test that guarantees.md names exists."""
-    named = {
-        (path, name)
-        for path, names in re.findall(r"`((?:tests|src)/[\w/.]+\.py)` \(([^)]*)\)", document("docs/guarantees.md"))
-        for name in quoted(names)
+def proofs() -> dict[str, list[str]]:
+    """The tests that guarantees.md names under each promise, as file::name."""
+    promises = sections(document("docs/guarantees.md"), 2)
+    return {
+        title.split()[0]: re.findall(r"`((?:tests|src)/[\w/]+\.py::\w+)`", text)
+        for title, text in promises.items()
+        if re.match(r"P\d+ ", title) and not text.strip().startswith("Not there yet")
     }
-    assert named <= {(path, name) for path, name, _ in cited()}
+
+
+@pytest.mark.parametrize(("promise", "named"), proofs().items(), ids=proofs())
+def test_tests_named_as_proof_guard_their_promise(promise: str, named: list[str]) -> None:
+    """Of each promise, guarantees.md names one to three tests: they exist, cite it, and stand where its mutants die."""
+    assert 1 <= len(named) <= 3
+    guarding = {f"{path}::{name}" for path, name, text in cited() if re.search(rf"\b{promise}\b", text)}
+    assert not set(named) - guarding, "not there, or citing another promise"
+    deadly = {test for mutant in load() if mutant.promise == promise for test in mutant.tests}
+    for test in named:
+        path = test.partition("::")[0]
+        # The shipped conformance suite runs where it is given its engines.
+        where = path if path.startswith("tests/") else "tests/engines/test_conformance.py"
+        assert deadly & {test, where, *map(str, Path(where).parents)}, f"{test}: no mutant of {promise} is tried on it"
 
 
 def test_cases_are_the_ones_tested() -> None:

@@ -80,7 +80,7 @@ SWEEPS: list[tuple[str, Arm, Callable[[], list[Script]]]] = [
 def test_the_kth_failure_loses_nothing(
     arm: Arm, scripts: Callable[[], list[Script]], folder: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """C11, C16, P1, P2, P5, P6: at each k nothing acknowledged is lost, and a healed disk is written to again."""
+    """C11, C16, P1, P2, P3, P5, P6: at each k nothing acknowledged is lost, and a healed disk is written to again."""
     found = list[str]()
     for k in count(1):
         place = folder / str(k)
