@@ -18,7 +18,7 @@ from turnlog.engines.protocol import Engine, Tail
 from turnlog.errors import CursorUnprovable, StoreClosed
 from turnlog.events.kinds import Draft, Event
 from turnlog.journal.receipt import Wake
-from turnlog.journal.state import decode_chunk, decode_record
+from turnlog.journal.records import decode_chunk, decode_record
 from turnlog.limits import READ_EVENTS_MAX
 
 SEQ_MAX: Final = 2**63 - 1

@@ -21,9 +21,10 @@ from turnlog.errors import (
 from turnlog.errors import KeyConflict as KeyConflictError
 from turnlog.events.codec import decode_body
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
-from turnlog.folds.turn import decode_view, encode_view, next_view
+from turnlog.folds.turn import encode_view, next_view
 from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
+from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.limits import READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
 
@@ -181,7 +182,7 @@ class RequestJob(Job):
         row = desk.row(self.thread, turn=self.turn)
         if row is None:
             return UnknownTurn(thread=self.thread, turn=self.turn)
-        return AlreadySettled(thread=self.thread, turn=self.turn, state=decode_view(row.fold).state)
+        return AlreadySettled(thread=self.thread, turn=self.turn, state=turn_view(desk.engine, row).state)
 
     def _already_said(self, desk: Desk) -> bool:
         earlier = desk.engine.read(

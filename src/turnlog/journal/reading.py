@@ -20,8 +20,7 @@ from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView
 from turnlog.journal.follow import SEQ_MAX, is_seq, joined
 from turnlog.journal.paging import PageFold
-from turnlog.journal.records import read_events, refold_thread, turn_view
-from turnlog.journal.state import decode_record
+from turnlog.journal.records import decode_record, read_events, refold_thread, turn_view
 from turnlog.limits import PAGE_ROWS_MAX, READ_EVENTS_MAX
 
 T = TypeVar("T")

@@ -6,14 +6,50 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from turnlog.engines.protocol import Engine, Phase, ThreadRow, TurnRow
+from turnlog.engines.protocol import Chunk, Engine, Phase, Record, ThreadRow, TurnRow
 from turnlog.errors import RecordDamaged
-from turnlog.events.kinds import Event, Submitted, ThreadCreated, ThreadLate
+from turnlog.events.codec import decode_body
+from turnlog.events.ids import bytes_text
+from turnlog.events.kinds import Draft, Event, Submitted, ThreadCreated, ThreadLate
 from turnlog.folds.states import State
-from turnlog.folds.thread import ThreadFold, fold_thread
+from turnlog.folds.thread import ThreadFold, decode_thread_fold, fold_thread
 from turnlog.folds.turn import TurnView, decode_view, fold_turn
-from turnlog.journal.state import decode_record
 from turnlog.limits import READ_BYTES_MAX, READ_EVENTS_MAX
+
+
+def decode_record(thread: str, record: Record) -> Event:
+    """The event that an engine's record holds."""
+    return Event(
+        thread=thread,
+        seq=record.seq,
+        turn=record.turn,
+        at=record.at,
+        kind=record.kind,
+        v=record.v,
+        body=decode_body(record.kind, record.v, record.body),
+        data=record.body,
+    )
+
+
+def decode_chunk(chunk: Chunk) -> Draft:
+    """The draft chunk that an engine's chunk holds."""
+    return Draft(
+        turn=chunk.turn,
+        draft=chunk.draft,
+        after=chunk.after,
+        rev=chunk.rev,
+        chunk_rev=chunk.chunk_rev,
+        offset=chunk.offset,
+        text=_chunk_text(chunk.text),
+    )
+
+
+def _chunk_text(data: bytes) -> str:
+    """The text of a chunk. Where it is damaged, the bytes are shown as such: the rest of it was seen by somebody."""
+    try:
+        return bytes_text(data)
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "backslashreplace")
 
 
 def read_events(
@@ -51,6 +87,14 @@ def turn_view(engine: Engine, row: TurnRow) -> TurnView:
         return replace(refold_turn(engine, row), damaged=True)
 
 
+def stored_view(engine: Engine, row: TurnRow) -> TurnView:
+    """The same for a writer to go on from: what it writes next is a sound row again."""
+    try:
+        return decode_view(row.fold)
+    except RecordDamaged:
+        return refold_turn(engine, row)
+
+
 def refold_turn(engine: Engine, row: TurnRow) -> TurnView:
     """A turn's view from its events; where none says what the turn is, from the columns of its row."""
     fold = None
@@ -77,3 +121,11 @@ def refold_thread(engine: Engine, row: ThreadRow) -> ThreadFold:
         fold = fold_thread(fold, event)
     newest = engine.turns(thread=row.thread, limit=1).rows
     return replace(fold, updated_at=row.updated_at, latest=newest[0].turn if newest else None)
+
+
+def thread_fold(engine: Engine, row: ThreadRow) -> ThreadFold:
+    """The fold in a row; a damaged one is folded again."""
+    try:
+        return decode_thread_fold(row.fold)
+    except RecordDamaged:
+        return refold_thread(engine, row)

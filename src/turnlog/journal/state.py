@@ -9,54 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from turnlog.engines.protocol import Chunk, Engine, OwnerId, Phase, Record, ThreadRow, TurnRow
+from turnlog.engines.protocol import Engine, OwnerId, Phase, ThreadRow, TurnRow
 from turnlog.errors import RecordDamaged, TurnlogError
-from turnlog.events.codec import RawHead, decode_body, decode_json
-from turnlog.events.ids import bytes_text
-from turnlog.events.kinds import AttemptDropped, Draft, Event, Item, Requested, Step
+from turnlog.events.codec import RawHead, decode_json
+from turnlog.events.kinds import AttemptDropped, Event, Item, Requested, Step
 from turnlog.folds.states import STARTED, TERMINAL, State
-from turnlog.folds.thread import ThreadFold, decode_thread_fold, encode_thread_fold, fold_thread
-from turnlog.folds.turn import TurnView, decode_view, encode_view, is_call, is_call_output, next_view
+from turnlog.folds.thread import ThreadFold, encode_thread_fold, fold_thread
+from turnlog.folds.turn import TurnView, encode_view, is_call, is_call_output, next_view
 from turnlog.journal.drafts import DraftBook
+from turnlog.journal.records import decode_chunk, decode_record, stored_view, thread_fold
 from turnlog.limits import PAGE_ROWS_MAX, READ_BYTES_MAX, READ_EVENTS_MAX
 
 UNSETTLED = (None, "running", "waiting")
 """Step statuses of something whose outcome is still to come."""
-
-
-def decode_record(thread: str, record: Record) -> Event:
-    """The event that an engine's record holds."""
-    return Event(
-        thread=thread,
-        seq=record.seq,
-        turn=record.turn,
-        at=record.at,
-        kind=record.kind,
-        v=record.v,
-        body=decode_body(record.kind, record.v, record.body),
-        data=record.body,
-    )
-
-
-def decode_chunk(chunk: Chunk) -> Draft:
-    """The draft chunk that an engine's chunk holds."""
-    return Draft(
-        turn=chunk.turn,
-        draft=chunk.draft,
-        after=chunk.after,
-        rev=chunk.rev,
-        chunk_rev=chunk.chunk_rev,
-        offset=chunk.offset,
-        text=_chunk_text(chunk.text),
-    )
-
-
-def _chunk_text(data: bytes) -> str:
-    """The text of a chunk. Where it is damaged, the bytes are shown as such: the rest of it was seen by somebody."""
-    try:
-        return bytes_text(data)
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "backslashreplace")
 
 
 def phase_of(state: State) -> Phase:
@@ -239,7 +204,7 @@ def catch_up(engine: Engine, state: ThreadState, owner: OwnerId) -> None:
         _follow_events(engine, state)
     elif rows := engine.threads(thread=state.thread, limit=1).rows:
         state.head, state.rev = rows[0].head, rows[0].rev
-        state.fold = _thread_fold(rows[0])
+        state.fold = thread_fold(engine, rows[0])
     if state.head:
         _follow_open(engine, state, owner)
     state.stale = False
@@ -251,7 +216,9 @@ def _follow_open(engine: Engine, state: ThreadState, owner: OwnerId) -> None:
         mine = row.owner == owner and row.turn in state.open and state.open[row.turn].row.fence == row.fence
         if not mine:
             lose(state.open.get(row.turn))
-            state.open[row.turn] = follow_turn(engine, row) if row.owner == owner else OpenTurn(row, _view(row))
+            state.open[row.turn] = (
+                follow_turn(engine, row) if row.owner == owner else OpenTurn(row, stored_view(engine, row))
+            )
     still_open = {row.turn for row in open_rows}
     for turn in [turn for turn in state.open if turn not in still_open]:
         lose(state.open.pop(turn))
@@ -291,7 +258,7 @@ def follow_turn(engine: Engine, row: TurnRow) -> OpenTurn:
                 turn = OpenTurn(row, view)
         if page.next is None:
             break
-    turn = turn or OpenTurn(row, _view(row))
+    turn = turn or OpenTurn(row, stored_view(engine, row))
     tail = engine.tail(row.thread, after=after, rev=0, limit=READ_EVENTS_MAX)
     while tail.events and tail.events[-1].seq < tail.head:  # drafts come with the last page of what others appended
         tail = engine.tail(row.thread, after=tail.events[-1].seq, rev=0, limit=READ_EVENTS_MAX)
@@ -299,20 +266,3 @@ def follow_turn(engine: Engine, row: TurnRow) -> OpenTurn:
         if chunk.turn == row.turn:
             turn.book.restore(decode_chunk(chunk))
     return turn
-
-
-def _view(row: TurnRow) -> TurnView:
-    """The view in a row; a damaged one is replaced by what the columns tell."""
-    try:
-        return decode_view(row.fold)
-    except RecordDamaged:
-        state: State = "submitted" if row.phase is Phase.SUBMITTED else "worker_started"
-        return TurnView(turn=row.turn, state=state, seq_first=row.seq_first, seq_last=row.seq_last, submitted_at=0)
-
-
-def _thread_fold(row: ThreadRow) -> ThreadFold:
-    """The fold in a row; a damaged one is replaced by what the columns tell."""
-    try:
-        return decode_thread_fold(row.fold)
-    except RecordDamaged:
-        return ThreadFold(updated_at=row.updated_at)

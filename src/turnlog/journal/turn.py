@@ -10,9 +10,9 @@ from turnlog.events.codec import RawHead, accept_body, accept_raw, check_value, 
 from turnlog.events.ids import check_name
 from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
 from turnlog.folds.states import TERMINAL
-from turnlog.folds.turn import decode_view
 from turnlog.journal.jobs import Accepted
 from turnlog.journal.receipt import Receipt, settled
+from turnlog.journal.records import turn_view
 from turnlog.journal.turn_jobs import (
     CompleteJob,
     DraftPart,
@@ -52,7 +52,7 @@ class Turn:
         """The turn's state as this log knows it: of a duplicate, what it was when it was submitted again."""
         if self._open is not None:
             return self._open.view.state
-        return decode_view(self._row.fold).state
+        return turn_view(self._writer.engine, self._row).state
 
     @property
     def settled(self) -> bool:

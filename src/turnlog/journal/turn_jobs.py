@@ -31,11 +31,12 @@ from turnlog.events.kinds import (
     WorkerStarted,
 )
 from turnlog.folds.states import STARTED, next_state
-from turnlog.folds.turn import decode_view, encode_view, is_assistant_message
+from turnlog.folds.turn import encode_view, is_assistant_message
 from turnlog.journal.drafts import OpenDraft
 from turnlog.journal.jobs import Job
 from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
+from turnlog.journal.records import stored_view, turn_view
 from turnlog.journal.settle import dropped_events, plan_completed, plan_interrupted
 from turnlog.journal.state import OpenTurn, ThreadState
 from turnlog.limits import EVENTS_LATE_MAX, EVENTS_PER_TURN_MAX
@@ -110,7 +111,7 @@ class TurnJob(Job):
         if row is None:
             error = UnknownTurn(thread=self.thread, turn=self.turn)
         elif row.fence == self.fence and row.owner == desk.owner and row.phase is Phase.SETTLED:
-            error = AlreadySettled(thread=self.thread, turn=self.turn, state=decode_view(row.fold).state)
+            error = AlreadySettled(thread=self.thread, turn=self.turn, state=turn_view(desk.engine, row).state)
             self.refuse_parts(error)
             return self.seal_late(state, desk, row, error)
         else:
@@ -236,7 +237,7 @@ class EventJob(TurnJob):
 
     def seal_late(self, state: ThreadState, desk: Desk, row: TurnRow, error: AlreadySettled) -> Plan:
         """Keep it as an event of the thread, so that the turn's own end stays its end."""
-        view = decode_view(row.fold)
+        view = stored_view(desk.engine, row)
         plan = Plan(state, desk.clock.now_us())
         for job in (self, *self.joined):
             job.event = plan.event(ThreadLate(of=self.turn, late=job.body.kind, raw=encode_body(job.body)), None)
