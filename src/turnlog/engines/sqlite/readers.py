@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import queue
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import apsw
 
@@ -13,42 +14,57 @@ from turnlog.errors import StoreClosed
 from turnlog.limits import READERS_MAX
 
 
+class _Reader:
+    """One place for a connection. A bare lock is entered and left in one step: no interrupt leaves it taken."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.db: apsw.Connection | None = None
+
+
 class Readers:
-    """At most `READERS_MAX` connections, opened when first needed; more threads than that take turns."""
+    """At most `READERS_MAX` connections, opened when first needed; more threads than that take turns.
+
+    An interrupt from the keyboard may come between any two steps: it neither loses a connection to the others nor
+    leaves one inside a transaction.
+    """
 
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
-        self._free: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
+        self._readers = [_Reader() for _ in range(READERS_MAX)]
+        self._turns = count()
         self._closed = False
-        for _ in range(READERS_MAX):
-            self._free.put(None)
 
     @contextmanager
     def snapshot(self) -> Iterator[apsw.Connection]:
         """A connection in a read transaction of its own."""
-        db = self._free.get()
-        try:
+        reader = self._free() or self._readers[next(self._turns) % READERS_MAX]
+        with reader.lock:
             if self._closed:
                 raise StoreClosed
             with translated():
-                db = db or self._connect()
-                db.execute("BEGIN")
+                db = reader.db = reader.db or self._connect()
+                _end_transaction(db)
                 try:
+                    db.execute("BEGIN")
                     yield db
                 finally:
-                    if db.in_transaction:
-                        db.execute("ROLLBACK")
-        finally:
-            self._free.put(db)
+                    _end_transaction(db)
+
+    def _free(self) -> _Reader | None:
+        """A place that nobody is in. Somebody may be quicker to take it: then both take turns."""
+        return next((reader for reader in self._readers if not reader.lock.locked()), None)
 
     def close(self) -> None:
         """Close every connection, waiting for those in use. Idempotent."""
-        if self._closed:
-            return
         self._closed = True
-        # Whoever waits for a connection now gets one back, sees that this is closed, and passes it on.
-        free = [self._free.get() for _ in range(READERS_MAX)]
-        for db in free:
-            if db is not None:
-                db.close()
-            self._free.put(None)
+        for reader in self._readers:
+            with reader.lock:
+                if reader.db is not None:
+                    reader.db.close()
+                reader.db = None
+
+
+def _end_transaction(db: apsw.Connection) -> None:
+    if db.in_transaction:
+        db.execute("ROLLBACK")
