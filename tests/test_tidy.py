@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path(os.environ.get("TIDY_SOURCE", ROOT / "src" / "turnlog"))
 TESTS = ROOT / "tests"
 
-BASE = {"errors", "limits"}
+BASE = {"errors", "limits", "held"}
 # Room -> the rooms it may import. A room not named here may import nothing but the stdlib.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "limits": set(),
+    "held": set(),
     "events": BASE,
     "folds": BASE | {"events"},
     "engines": BASE | {"events"},

@@ -38,6 +38,7 @@ def any_umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def test_the_writer_is_fully_synced(path: Path) -> None:
     """P1: the settings that make a commit durable are what the connection really has."""
+    connect.prepare_file(path, None)
     db = connect.open_writer(path, None, 1.0)
     found = {name: db.pragma(name) for name in ("journal_mode", "synchronous", "secure_delete", "page_size")}
     assert found == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1, "page_size": connect.PAGE_BYTES}
@@ -123,9 +124,15 @@ def test_a_file_that_is_no_database_is_untouched(path: Path, content: bytes) -> 
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
-    """What cannot be opened is `StoreUnavailable`."""
+    """A folder, or what is not to be waited for, is refused as `StoreForeign`, and what cannot be made a file as
+    `StoreUnavailable`."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("hello")
+    for foreign in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(StoreForeign):
+            _open(foreign)
     with pytest.raises(StoreUnavailable):
-        _open(tmp_path)
+        _open(tmp_path / "text" / "store.db")
 
 
 def test_looking_at_a_file_keeps_the_locks_of_an_open_store(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import threading
 import time
 from importlib import resources
@@ -67,15 +68,21 @@ def _connect(path: Path, vfs: str | None, busy_wait_s: float, flags: int) -> aps
     return db
 
 
-def open_writer(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
-    """Open or create the store's file for writing, migrated, in WAL mode and fully synced.
-
-    Raises `StoreForeign` or `StoreVersion` with the file untouched.
-    """
+def prepare_file(path: Path, vfs: str | None) -> None:
+    """Make an empty file unless there is one. Raises `StoreForeign` for a folder or a device, which is not opened."""
     check_library(apsw.sqlite_lib_version())
     if vfs is None:
         with _creating:
             create_file(path)
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise StoreForeign(detail=f"{path} is no regular file")
+
+
+def open_writer(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
+    """Open the store's prepared file for writing, migrated, in WAL mode and fully synced.
+
+    Raises `StoreForeign` or `StoreVersion` with the file untouched.
+    """
     _check_header(path, vfs)
     db = _connect(path, vfs, busy_wait_s, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:

@@ -5,9 +5,10 @@ One connection writes, under a lock; reads have their own.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -15,10 +16,11 @@ import apsw
 from turnlog.engines.decide import decide, needs
 from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
 from turnlog.engines.sqlite import reads
-from turnlog.engines.sqlite.connect import BusyWait, open_reader, open_writer
+from turnlog.engines.sqlite.connect import BusyWait, open_reader, open_writer, prepare_file
 from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
 from turnlog.engines.sqlite.faults import translated
+from turnlog.engines.sqlite.files import StoreFiles
 from turnlog.engines.sqlite.owners import OwnerLocks
 from turnlog.engines.sqlite.readers import Readers
 from turnlog.engines.sqlite.store import store
@@ -42,27 +44,41 @@ class SqliteEngine:
         wal_pregrown_bytes: int = WAL_PREGROWN_BYTES,
         busy_wait_s: float = STORE_BUSY_WAIT_S,
     ) -> None:
-        path = path.absolute()
+        # Whatever links lead to the file: the owners' folder is beside the file itself, one for all its names.
+        path = Path(os.path.realpath(path))
         self._clock = clock
         self._lock = threading.Lock()
-        self._changed = threading.Condition()
+        # Entered as a bare lock: an interrupt from the keyboard cannot leave that taken, as it can a condition.
+        self._news = threading.Lock()
+        self._changed = threading.Condition(self._news)
         self._commits = 0
         self._closed = False
         self._proven = True
-        self._locks = OwnerLocks(path.with_name(f"{path.name}.owners"))
-        self._readers = Readers(lambda: open_reader(path, vfs, busy_wait_s))
-        with translated():
-            self._db = open_writer(path, vfs, busy_wait_s)
-            try:
-                log = path.with_name(f"{path.name}-wal")
-                self._log = WriteAheadLog(self._db, log, BusyWait(busy_wait_s), wal_pregrown_bytes)
-                # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
-                # nothing may be read before it is synced.
-                self._prove()
-                self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
-            except BaseException:
-                self._db.close()
-                raise
+        self._locks = OwnerLocks(path)
+        self._files = StoreFiles(path)
+        self._readers = Readers(lambda: self._open_reader(path, vfs, busy_wait_s))
+        with translated(), ExitStack() as opened:
+            prepare_file(path, vfs)
+            opened.callback(self._files.release)
+            self._files.hold()
+            self._db = opened.enter_context(closing(open_writer(path, vfs, busy_wait_s)))
+            log = path.with_name(f"{path.name}-wal")
+            self._log = WriteAheadLog(self._db, log, BusyWait(busy_wait_s), wal_pregrown_bytes)
+            # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
+            # nothing may be read before it is synced.
+            self._prove()
+            self._files.hold()
+            self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
+            opened.pop_all()
+
+    def _open_reader(self, path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
+        db = open_reader(path, vfs, busy_wait_s)
+        try:
+            self._files.check()
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     @property
     def caps(self) -> Caps:
@@ -84,7 +100,7 @@ class SqliteEngine:
             if decision.threads:
                 store(db, decision, stored)
         if decision.threads:
-            with self._changed:
+            with self._news:
                 self._commits += 1
                 self._changed.notify_all()
         return decision.outcomes
@@ -102,6 +118,7 @@ class SqliteEngine:
                     self._prove_again()
                 self._begin()
                 try:
+                    self._files.check()
                     yield self._db
                     self._db.execute("COMMIT")
                 except BaseException:
@@ -141,6 +158,7 @@ class SqliteEngine:
         """Make one small write durable. It also overwrites the traces of a failed commit."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
+            self._files.check()
             self._db.execute("UPDATE store SET proofs = proofs + 1")
             self._db.execute("COMMIT")
         except BaseException:
@@ -154,12 +172,13 @@ class SqliteEngine:
     def lease(self, owner: OwnerId, seconds: float) -> None:
         """See `Engine`. Raises `StoreError` when another engine holds the owner's lock."""
         if seconds > 0:
-            with translated():
-                self._check_open()
-                self._locks.take(owner)
             with self._writing() as db:
+                new = owner not in self._locks.held
+                self._locks.take(owner)
                 end = self._clock.boot_s() + seconds
                 db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (text_bytes(owner), end))
+                if new:
+                    self._locks.sweep(bytes_text(known) for (known,) in db.execute("SELECT owner FROM owner"))
             return
         with self._writing() as db:
             if owner not in self._locks.held and self._alive(db, owner):
@@ -262,7 +281,7 @@ class SqliteEngine:
             if threads or left <= 0:
                 return threads, number_bytes(mark)
             wait = min(left, WRITER_POLL_S)
-            with self._changed:
+            with self._news:
                 if seen == self._commits and not self._closed:
                     self._changed.wait(wait)
             left -= wait
@@ -279,13 +298,16 @@ class SqliteEngine:
             if self._closed:
                 return
             self._closed = True
-        with self._changed:
+        with self._news:
             self._changed.notify_all()
         with translated():
             self._readers.close()
             self._locks.close()
             with self._lock:
+                # Emptying the log deletes it by its name, which is another store's by now if the file was replaced.
+                self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, not self._files.in_place)
                 self._db.close()
+            self._files.release()
 
     def _check_open(self) -> None:
         if self._closed:
