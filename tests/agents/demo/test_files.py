@@ -14,6 +14,8 @@ from turnlog.agents.demo import files
 from turnlog.agents.demo.bounds import DEPTH_MAX, FILE_BYTES_MAX
 from turnlog.agents.demo.files import File, Folder, Listing, Text, decode, lines_of, problem
 from turnlog.agents.demo.shown import shown_name
+from turnlog.engines.sqlite.engine import SqliteEngine
+from turnlog.events.clock import SystemClock
 
 
 def paths(listing: Listing) -> list[str]:
@@ -190,3 +192,48 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         folder.listing(("missing",))
     assert (os.listdir("/proc/self/fd") if before else []) == before
+
+
+def test_held_files_are_never_opened(tmp_path: Path) -> None:
+    """P1: the files of the open store, hard links to them and the owners' folder are left out, told, and not opened."""
+    (tmp_path / "a.txt").write_text("fine")
+    opened = []
+
+    def opener(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        opened.append(str(path))
+        return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    engine = SqliteEngine(tmp_path / "chat.db", SystemClock())
+    engine.lease("owner", 30.0)
+    (tmp_path / "hard.txt").hardlink_to(tmp_path / "chat.db")
+    folder = Folder(tmp_path, opener=opener)
+    listing = folder.listing()
+    assert paths(listing) == ["a.txt"]
+    assert listing.folders == []
+    names = ["chat.db", "chat.db-shm", "chat.db-wal", "chat.db.owners", "hard.txt"]
+    assert listing.skipped == {"the store of this log": names}
+    assert [folder.read(File((name,), 9)) for name in names if name != "chat.db.owners"] == [
+        "the store of this log"
+    ] * 4
+    assert set(opened) == {str(tmp_path)}
+    engine.close()
+    assert isinstance(folder.read(File(("a.txt",), 4)), Text)
+
+
+def test_a_file_that_becomes_held_is_not_closed(tmp_path: Path) -> None:
+    """P1: when a store is opened while its file is being read, the reader does not close it: its locks would go."""
+    path = tmp_path / "chat.db"
+    SqliteEngine(path, SystemClock()).close()
+    engines, files = [], []
+
+    def opener(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        file = os.open(path, flags, mode, dir_fd=dir_fd)
+        if path == "chat.db":
+            files.append(file)
+            engines.append(SqliteEngine(tmp_path / "chat.db", SystemClock()))
+        return file
+
+    assert Folder(tmp_path, opener=opener).read(File(("chat.db",), 9)) == "binary"
+    os.fstat(files[0])
+    engines[0].close()
+    os.close(files[0])

@@ -1,7 +1,8 @@
 """A folder as it really is: listed and read within bounds, never outside of it, never waiting on a strange file.
 
 Links are never followed. Each file is reached from the root, one folder at a time, so that a folder swapped for a link
-meanwhile leads nowhere. Every method blocks; it is called in a thread.
+meanwhile leads nowhere. Files that this process holds, those of the open log above all, are never opened: see `held`.
+Every method blocks; it is called in a thread.
 """
 
 from __future__ import annotations
@@ -27,9 +28,12 @@ from turnlog.agents.demo.bounds import (
 )
 from turnlog.agents.demo.shown import shown_name
 from turnlog.events.kinds import Failure
+from turnlog.held import close_other, is_held
 
 Parts = tuple[str, ...]
-SkipWhy = Literal["hidden", "generated", "link", "special file", "binary", "too deep", "over the limit"]
+SkipWhy = Literal[
+    "hidden", "generated", "link", "special file", "binary", "too deep", "over the limit", "the store of this log"
+]
 
 GENERATED: Final = frozenset({"node_modules", "bower_components", "__pycache__", "venv", "site-packages"})
 """Folders that tools fill: their text is somebody else's."""
@@ -140,7 +144,7 @@ class Folder:
     def _list_one(self, parts: Parts, left: int, listing: Listing) -> tuple[list[Parts], int]:
         """Note the files of one folder; return its folders, sorted, and how many names were looked at."""
         folders: list[Parts] = []
-        with self._opened(parts, _DIRECTORY) as fd, os.scandir(fd) as found:
+        with self._opened(parts) as fd, os.scandir(fd) as found:
             entries = list(islice(found, left + 1))
             if len(entries) > left:
                 entries.pop()
@@ -165,6 +169,8 @@ class Folder:
     def _left_out(entry: os.DirEntry[str], parts: Parts) -> SkipWhy | None:
         if entry.is_symlink():
             return "link"
+        if is_held(entry.stat(follow_symlinks=False)):
+            return "the store of this log"
         if entry.name.startswith("."):
             return "hidden"
         if entry.is_dir(follow_symlinks=False):
@@ -173,12 +179,18 @@ class Folder:
 
     def read(self, file: File) -> Text | SkipWhy:
         """The text of a file (at most `FILE_BYTES_MAX` of it), or why it has none. Raises `OSError`."""
-        with self._opened(file.parts, _FILE) as fd:
+        with self._opened(file.parts[:-1]) as folder:
+            if is_held(os.stat(file.parts[-1], dir_fd=folder, follow_symlinks=False)):
+                return "the store of this log"
+            fd = self._opener(file.parts[-1], _FILE, dir_fd=folder)
+        try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return "special file"
             data = bytearray()
             while more := os.read(fd, FILE_BYTES_MAX + 1 - len(data)):
                 data += more
+        finally:
+            close_other(fd)
         self._bytes_left -= len(data)
         text = decode(bytes(data[:FILE_BYTES_MAX]))
         return "binary" if text is None else Text(lines_of(text), len(data) > FILE_BYTES_MAX)
@@ -189,13 +201,12 @@ class Folder:
         return self._bytes_left <= 0
 
     @contextmanager
-    def _opened(self, parts: Parts, flags: int) -> Iterator[int]:
-        """A descriptor of the file or folder `parts`, reached without following any link."""
+    def _opened(self, parts: Parts) -> Iterator[int]:
+        """A descriptor of the folder `parts`, reached without following any link."""
         fd = self._opener(self.root, _DIRECTORY)
         try:
-            for place, part in enumerate(parts, 1):
-                last = place == len(parts)
-                inner = self._opener(part, (flags if last else _DIRECTORY) | os.O_NOFOLLOW, dir_fd=fd)
+            for part in parts:
+                inner = self._opener(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
                 os.close(fd)
                 fd = inner
             yield fd
