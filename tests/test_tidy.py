@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": BASE | {"events", "folds", "engines", "journal", "agents", "runner"},
     "__main__": {"cli"},
 }
-ENGINE_SHARED = {"protocol", "decide"}
+ENGINE_SHARED = {"protocol", "decide", "asked"}
 """Modules of the engines room that every engine may import; no engine imports another."""
 
 FILE_LINES_MAX = 400

@@ -38,3 +38,18 @@ def test_anything_else_is_refused(url: str) -> None:
     """A URL that names no engine raises `InvalidInput` and makes no file."""
     with pytest.raises(InvalidInput):
         open_engine(url, ManualClock())
+
+
+@pytest.mark.parametrize("url", ["sqlite:///a\0b.db", "sqlite:///\ud83d.db", "sqlite:///\udcff.db", "memory://\ud83d"])
+def test_a_url_that_no_file_can_have_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NUL or half of a character in a URL raises `InvalidInput` and makes no file."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput):
+        open_engine(url, ManualClock())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_is_no_url(tmp_path: Path) -> None:
+    """A path given instead of a URL raises `InvalidInput` that says what a URL is."""
+    with pytest.raises(InvalidInput, match="sqlite:///FILE"):
+        open_engine(tmp_path / "chat.db", ManualClock())  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
+from turnlog.engines.asked import NUMBER_BYTES, check_limit, check_page, check_position, check_read, check_tail
 from turnlog.engines.decide import Decision, Facts, decide, needs
 from turnlog.engines.protocol import (
     Caps,
@@ -34,8 +35,6 @@ from turnlog.events.clock import Clock
 from turnlog.limits import READ_EVENTS_MAX
 
 T = TypeVar("T")
-
-_NUMBER_BYTES = 8
 
 
 @dataclass
@@ -132,6 +131,7 @@ class MemoryEngine:
 
     def dead_owners(self, *, limit: int) -> list[OwnerId]:
         """See `Engine`."""
+        check_limit(limit)
         with self._open_store() as store:
             owners = set(store.leases)
             for thread in store.threads.values():
@@ -149,6 +149,7 @@ class MemoryEngine:
 
     def tail(self, thread: ThreadId, *, after: int, rev: int, limit: int) -> Tail:
         """See `Engine`."""
+        check_tail(after, rev, limit)
         with self._open_store() as store:
             found = store.threads.get(thread)
             if found is None:
@@ -173,6 +174,7 @@ class MemoryEngine:
         bytes_max: int,
     ) -> Page[Record]:
         """See `Engine`."""
+        check_read(after, before, limit, bytes_max)
         with self._open_store() as store:
             found = store.threads.get(thread)
             stored = [] if found is None else found.events[after : None if before is None else max(before - 1, 0)]
@@ -200,6 +202,7 @@ class MemoryEngine:
         limit: int,
     ) -> Page[TurnRow]:
         """See `Engine`."""
+        check_page(before, limit, by_thread=latest_each and thread is None)
 
         def wanted(row: TurnRow) -> bool:
             return (
@@ -216,6 +219,7 @@ class MemoryEngine:
 
     def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
         """See `Engine`."""
+        check_page(before, limit, by_thread=True)
         with self._open_store() as store:
             if thread is not None:
                 return Page(rows=(store.threads[thread].row,) if thread in store.threads else ())
@@ -224,6 +228,8 @@ class MemoryEngine:
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once."""
+        if position:
+            check_position("position", position)
         with self._open_store() as store:
             if not position:
                 return [], _number_bytes(store.count)
@@ -329,7 +335,7 @@ def _thread_place(thread: _Thread) -> bytes:
 
 
 def _number_bytes(number: int) -> bytes:
-    return number.to_bytes(_NUMBER_BYTES, "big")
+    return number.to_bytes(NUMBER_BYTES, "big")
 
 
 def _marked_since(store: MemoryStore, since: int) -> list[tuple[str, _Thread]]:

@@ -25,6 +25,7 @@ def open_engine(url: str, clock: Clock) -> Engine:
     is a new store that ends with its engine, `memory://name` one that the engines of this process share by its name,
     while any of them exists. Raises `InvalidInput` for anything else, and `StoreError` when it cannot be opened.
     """
+    _check_text(url)
     if url.startswith(_MEMORY):
         name = url.removeprefix(_MEMORY)
         store = _named_stores.setdefault(name, MemoryStore()) if name else MemoryStore()
@@ -32,3 +33,10 @@ def open_engine(url: str, clock: Clock) -> Engine:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return SqliteEngine(Path(url.removeprefix(_SQLITE)), clock)
     raise InvalidInput(field="url", problem="must be sqlite:///FILE, memory:// or memory://NAME")
+
+
+def _check_text(url: object) -> None:
+    if not isinstance(url, str):
+        raise InvalidInput(field="url", problem=f"must be a text such as sqlite:///FILE, not {type(url).__name__}")
+    if "\0" in url or any("\ud800" <= char <= "\udfff" for char in url):
+        raise InvalidInput(field="url", problem="must have no NUL and no half of a character")

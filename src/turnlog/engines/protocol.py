@@ -198,7 +198,10 @@ class Caps(Row, frozen=True, kw_only=True):
 
 
 class Engine(Protocol):
-    """See the module's docstring for the numbered promises. Every method may raise `StoreError`."""
+    """See the module's docstring for the numbered promises. Every method may raise `StoreError`.
+
+    Reads raise `InvalidInput`, by `engines.asked`, for numbers and positions that nobody can have been given.
+    """
 
     @property
     def caps(self) -> Caps:
@@ -231,7 +234,10 @@ class Engine(Protocol):
         ...
 
     def tail(self, thread: ThreadId, *, after: int, rev: int, limit: int) -> Tail:
-        """At most `limit` events after `after`, and the chunks of open drafts with `chunk_rev` over `rev`, in order."""
+        """At most `limit` events after `after`, and the chunks of open drafts with `chunk_rev` over `rev`, in order.
+
+        A `limit` of 0 asks for the head alone.
+        """
         ...
 
     def read(

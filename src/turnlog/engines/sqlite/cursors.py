@@ -5,9 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from turnlog.errors import InvalidInput
-
-INT64_MAX: Final = 2**63 - 1
+from turnlog.engines.asked import INT64_MAX
 
 _NUMBER: Final = struct.Struct(">q")
 _THREAD_PLACE: Final = struct.Struct(">qq")
@@ -19,8 +17,8 @@ def number_bytes(number: int) -> bytes:
 
 
 def number_of(position: bytes) -> int:
-    """The inverse of `number_bytes`. Raises `InvalidInput` for bytes that are no position."""
-    return int(_unpack(_NUMBER, position)[0])
+    """The inverse of `number_bytes`."""
+    return int(_NUMBER.unpack(position)[0])
 
 
 def thread_place_bytes(updated_at: int, number: int) -> bytes:
@@ -29,15 +27,8 @@ def thread_place_bytes(updated_at: int, number: int) -> bytes:
 
 
 def thread_place(before: bytes | None) -> tuple[int, int]:
-    """The inverse of `thread_place_bytes`; beyond every thread for None. Raises `InvalidInput`."""
+    """The inverse of `thread_place_bytes`; beyond every thread for None."""
     if before is None:
         return INT64_MAX, INT64_MAX
-    updated_at, number = _unpack(_THREAD_PLACE, before)
+    updated_at, number = _THREAD_PLACE.unpack(before)
     return updated_at, number
-
-
-def _unpack(form: struct.Struct, data: bytes) -> tuple[int, ...]:
-    try:
-        return form.unpack(data)
-    except struct.error as error:
-        raise InvalidInput(field="before", problem="is no position in this list") from error

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 
+from turnlog.engines.asked import check_limit, check_page, check_position, check_read, check_tail
 from turnlog.engines.decide import decide, needs
 from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
 from turnlog.engines.sqlite import reads
@@ -189,6 +190,7 @@ class SqliteEngine:
 
     def dead_owners(self, *, limit: int) -> list[OwnerId]:
         """See `Engine`."""
+        check_limit(limit)
         sql = "SELECT owner FROM turn WHERE phase < 2 AND owner IS NOT NULL UNION SELECT owner FROM owner"
         with self._reading() as db:
             owners = [bytes_text(owner) for (owner,) in db.execute(sql)]
@@ -209,6 +211,7 @@ class SqliteEngine:
 
     def tail(self, thread: ThreadId, *, after: int, rev: int, limit: int) -> Tail:
         """See `Engine`."""
+        check_tail(after, rev, limit)
         with self._reading() as db:
             return reads.read_tail(db, self._epoch, thread, after=after, rev=rev, limit=limit)
 
@@ -225,6 +228,7 @@ class SqliteEngine:
         bytes_max: int,
     ) -> Page[Record]:
         """See `Engine`."""
+        check_read(after, before, limit, bytes_max)
         with self._reading() as db:
             return reads.read_events(
                 db,
@@ -261,16 +265,20 @@ class SqliteEngine:
             open_only=open_only,
             latest_each=latest_each,
         )
+        check_page(before, limit, by_thread=query.by_thread)
         with self._reading() as db:
             return read_turns(db, query, before, limit)
 
     def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
         """See `Engine`."""
+        check_page(before, limit, by_thread=True)
         with self._reading() as db:
             return reads.read_threads(db, thread, before, limit)
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once; other processes are noticed by polling."""
+        if position:
+            check_position("position", position)
         left = timeout
         while True:
             seen = self._commits

@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 import apsw
 import msgspec
 
+from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Chunk, Page, Record, Tail, ThreadRow
-from turnlog.engines.sqlite.cursors import INT64_MAX, number_bytes, thread_place, thread_place_bytes
+from turnlog.engines.sqlite.cursors import number_bytes, thread_place, thread_place_bytes
 from turnlog.engines.sqlite.store import PLACE_BITS
 from turnlog.events.ids import bytes_text, text_bytes
 from turnlog.limits import READ_EVENTS_MAX

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import apsw
 
+from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Page, Phase, TurnRow
-from turnlog.engines.sqlite.cursors import INT64_MAX, number_bytes, number_of, thread_place, thread_place_bytes
+from turnlog.engines.sqlite.cursors import number_bytes, number_of, thread_place, thread_place_bytes
 from turnlog.events.ids import bytes_text, text_bytes
 
 COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.owner, t.fence, t.seq_first, t.seq_last,

@@ -7,6 +7,7 @@ class TestMine(EngineConformance):
 
 from __future__ import annotations
 
+from turnlog.testing.conformance.asked import AskedConformance
 from turnlog.testing.conformance.changes import ChangesConformance
 from turnlog.testing.conformance.claims import ClaimsConformance
 from turnlog.testing.conformance.commits import CommitsConformance
@@ -21,6 +22,7 @@ __all__ = ["EngineConformance"]
 
 
 class EngineConformance(
+    AskedConformance,
     ChangesConformance,
     ClaimsConformance,
     CommitsConformance,
