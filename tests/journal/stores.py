@@ -51,6 +51,20 @@ class JumpClock:
         self._ahead_s += seconds
 
 
+class StillClock(JumpClock):
+    """Clocks that stand still between two jumps, so that nothing takes any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_us, self._boot_s = super().now_us(), super().boot_s()
+
+    def now_us(self) -> int:
+        return self._now_us + round(self._ahead_s * 1_000_000)
+
+    def boot_s(self) -> float:
+        return self._boot_s + self._ahead_s
+
+
 class Store:
     """One store and the logs that were opened on it, each with fail-points of its own."""
 

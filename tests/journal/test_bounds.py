@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.journal.stores import Store, events, kinds, message, run, texts
+from tests.journal.stores import StillClock, Store, events, kinds, message, run, texts
 from turnlog.errors import Overloaded, StoreClosed
 from turnlog.journal import lanes
 from turnlog.journal import writer as writer_module
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt
-from turnlog.limits import BATCH_JOBS_MAX, BODY_BYTES_MAX, QUEUE_BYTES_MAX
+from turnlog.limits import BATCH_JOBS_QUICK_MAX, BODY_BYTES_MAX, QUEUE_BYTES_MAX
 
 
 def held(store: Store, log: Log) -> Any:
@@ -75,12 +75,13 @@ def test_an_end_is_taken_by_a_full_queue(store: Store, log: Log, monkeypatch: py
     assert texts(log) == ["0", "1", "2"]
 
 
-def test_one_commit_serves_all_who_wait(store: Store, log: Log) -> None:
+def test_one_commit_serves_all_who_wait(store: Store) -> None:
     """Group commit: what waits for different threads is written by one commit, up to its limit."""
+    log = store.open(clock=StillClock())
     commits = store.faults(log).traps
     with held(store, log):
         before = commits.reached("commit.before")
-        receipts = [log.submit(f"t{n}", "x") for n in range(BATCH_JOBS_MAX + 1)]
+        receipts = [log.submit(f"t{n}", "x") for n in range(BATCH_JOBS_QUICK_MAX + 1)]
     for receipt in receipts:
         receipt.result(30)
     assert commits.reached("commit.before") - before == 2

@@ -13,7 +13,7 @@ from tests.journal.stores import Store, eventually, kinds, run, together, until
 from turnlog.errors import Busy
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt, settle
-from turnlog.limits import BATCH_JOBS_MAX
+from turnlog.limits import BATCH_JOBS_QUICK_MAX
 
 
 def test_a_receipt_is_known_only_when_durable(store: Store, log: Log) -> None:
@@ -113,11 +113,12 @@ def test_a_batch_wakes_a_loop_once(store: Store, log: Log) -> None:
         first = log.append_message("first", {"a": 1})
         while not hold._held.is_set():
             await asyncio.sleep(0.002)
-        waiting = [asyncio.ensure_future(_value(log.append_message(f"t{n}", {"a": n}))) for n in range(BATCH_JOBS_MAX)]
+        receipts = [log.append_message(f"t{n}", {"a": n}) for n in range(BATCH_JOBS_QUICK_MAX)]
+        waiting = [asyncio.ensure_future(_value(receipt)) for receipt in receipts]
         await asyncio.sleep(0)
         before = loop.woken
         hold.release()
-        assert await asyncio.gather(*waiting) == [2] * BATCH_JOBS_MAX
+        assert await asyncio.gather(*waiting) == [2] * BATCH_JOBS_QUICK_MAX
         assert first.done()
         assert loop.woken - before == 1
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.journal.stores import Store, call, events, eventually, kinds, message, output, unavailable
+from tests.journal.stores import StillClock, Store, call, events, eventually, kinds, message, output, unavailable
 from turnlog.engines.protocol import Write
 from turnlog.errors import Fenced, StoreUnavailable
 from turnlog.events.kinds import ThreadLate
@@ -15,7 +15,7 @@ from turnlog.journal import writer as writer_module
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
-from turnlog.limits import LEASE_S
+from turnlog.limits import BATCH_JOBS_QUICK_MAX, COMMIT_SLOW_S, LEASE_S
 
 
 def begun(log: Log, thread: str = "t") -> Turn:
@@ -70,6 +70,35 @@ def test_a_shared_write_is_bounded(store: Store, log: Log, monkeypatch: pytest.M
     for receipt in waiting(store, log, turn, 3):
         receipt.result(60)
     assert [len(write.events) for writes in seen for write in writes] == [1, 1, 1, 1]
+
+
+def test_on_a_slow_disk_whatever_waits_shares_a_sync(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1: a quick disk takes small batches, a slow one all that waits; every write is answered either way."""
+    slow = False
+    sizes: list[int] = []
+    clock = StillClock()
+    log = store.open(clock=clock)
+    engine = store.faults(log)
+    real = engine.commit
+
+    def commit(writes: Any) -> Any:
+        sizes.append(len(writes))
+        clock.advance(2 * COMMIT_SLOW_S if slow else 0.0)
+        return real(writes)
+
+    monkeypatch.setattr(engine, "commit", commit)
+    waiting_jobs = 2 * BATCH_JOBS_QUICK_MAX
+    for slow in (False, True):
+        log.append_message("first", {}).result()
+        hold = store.faults(log).hold("commit.before")
+        log.append_message("held", {})
+        hold.wait_held()
+        sizes.clear()
+        with hold:
+            receipts = [log.append_message(f"t{n}", {}) for n in range(waiting_jobs)]
+        for receipt in receipts:
+            receipt.result(60)
+        assert sizes == ([waiting_jobs] if slow else [BATCH_JOBS_QUICK_MAX] * 2)
 
 
 def test_text_between_events_stays_between_them(store: Store, log: Log) -> None:

@@ -14,7 +14,7 @@ from turnlog.errors import Overloaded
 from turnlog.journal.jobs import Job
 from turnlog.journal.pending import PendingDrafts
 from turnlog.journal.turn_jobs import CompleteJob, EventJob, FlushJob, InterruptJob, TurnJob
-from turnlog.limits import BATCH_JOBS_MAX, JOINED_BYTES_MAX, JOINED_EVENTS_MAX, QUEUE_BYTES_MAX, QUEUE_JOBS_MAX
+from turnlog.limits import JOINED_BYTES_MAX, JOINED_EVENTS_MAX, QUEUE_BYTES_MAX, QUEUE_JOBS_MAX
 
 
 class Lanes:
@@ -57,10 +57,10 @@ class Lanes:
         self._jobs += 1
         self._bytes += job.size_bytes
 
-    def take(self, may_join: Callable[[EventJob], bool]) -> list[Job]:
+    def take(self, may_join: Callable[[EventJob], bool], jobs_max: int) -> list[Job]:
         """The next batch. `may_join` tells whether other events may join a job."""
         jobs = []
-        for _ in range(min(len(self._ready), BATCH_JOBS_MAX)):
+        for _ in range(min(len(self._ready), jobs_max)):
             lane = self._lanes.get(thread := self._ready.popleft())
             if not lane:
                 self._lanes.pop(thread, None)

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from turnlog.engines.protocol import Done, Engine, Moved, Outcome, OwnerId
+from turnlog.engines.protocol import Done, Engine, Moved, Outcome, OwnerId, Write
 from turnlog.errors import (
     Busy,
     ForkedLog,
@@ -32,7 +32,9 @@ from turnlog.journal.turn_jobs import DraftPart, EventJob, FlushJob, InterruptJo
 from turnlog.journal.upkeep import NEVER, Upkeep
 from turnlog.limits import (
     BATCH_JOBS_MAX,
+    BATCH_JOBS_QUICK_MAX,
     CLOSE_WAIT_S,
+    COMMIT_SLOW_S,
     RESEAL_TRIES_MAX,
     STORE_PROBE_S,
     THREADS_CACHED_MAX,
@@ -65,6 +67,7 @@ class Writer:
         self._died: BaseException | None = None
         self._in_hand: list[Receipt[Any]] = []
         self._rested = False
+        self._jobs_max = BATCH_JOBS_QUICK_MAX
         self._states: OrderedDict[str, ThreadState] = OrderedDict()
         self._upkeep = Upkeep(self._desk, hub, self._states)
         hub.on_watch = self._nudge
@@ -192,7 +195,7 @@ class Writer:
             self._wake.wait(None if wait == float("inf") else wait)
         tasks = list(self._tasks)
         self._tasks.clear()
-        return self._lanes.take(self._may_join), tasks
+        return self._lanes.take(self._may_join, self._jobs_max), tasks
 
     def _may_join(self, job: EventJob) -> bool:
         """Whether more events may follow `job` in its write: only where none of them replaces or seals a draft."""
@@ -225,7 +228,7 @@ class Writer:
         try:
             self._upkeep.ensure_lease()
             writes = [write for _, plan in sealed for write in plan.writes]
-            outcomes = iter(self.engine.commit(writes) if writes else ())
+            outcomes = iter(self._timed_commit(writes) if writes else ())
         except Exception as error:
             for job, plan in sealed:
                 settlements += self._failed(job, error, plan)
@@ -246,6 +249,14 @@ class Writer:
             else:
                 again.append(job)
         return changed
+
+    def _timed_commit(self, writes: list[Write]) -> list[Outcome]:
+        """Commit, and note whether the disk is quick: what a batch may hold depends on it."""
+        began = self._clock.boot_s()
+        outcomes = self.engine.commit(writes)
+        slow = self._clock.boot_s() - began >= COMMIT_SLOW_S
+        self._jobs_max = BATCH_JOBS_MAX if slow else BATCH_JOBS_QUICK_MAX
+        return outcomes
 
     def _refused(self, job: Job, plan: Plan, answers: list[Outcome], settlements: list[Settlement]) -> bool:
         """Answer a refused job; False when it is to be worked out again because somebody else appended first."""
