@@ -181,3 +181,38 @@ def test_a_second_ctrl_c_stops_an_agent_that_does_not_listen(call: Caller, folde
         assert "Traceback" not in terminal.seen
     [turn] = call.read("show", "talk")["turns"]
     assert (turn["state"], turn["reason"]) == ("interrupted", "cancelled")
+
+
+def call_into(where: str, call: Caller, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Call as a real process with its streams redirected as a shell does it."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {where}', "sh", *COMMAND, *arguments],
+        env={**os.environ, **call.environment},
+        capture_output=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("where", [">/dev/full", ">&-", ">&- 2>&-", ">/dev/full 2>/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_turn_goes_on_when_its_output_cannot_be_written(
+    call: Caller, folder: Path, where: str, options: list[str]
+) -> None:
+    """P5, P8: a full disk or a closed stream under the output ends no turn; the exit code is 1, stderr says it."""
+    ran = call_into(where, call, "ask", "talk", "hello", "--workspace", str(folder), *options)
+    assert ran.returncode == 1
+    assert (b"Standard output could not be written" in ran.stderr) is ("2>" not in where)
+    assert b"Traceback" not in ran.stderr
+    [turn] = call.read("show", "talk")["turns"]
+    assert turn["state"] == "completed"
+
+
+@pytest.mark.parametrize("where", [">/dev/full", ">&-"])
+def test_a_lost_output_of_a_reading_command_is_told(call: Caller, folder: Path, where: str) -> None:
+    """P4: whatever command it is, an output that could not be written gives exit code 1 and a sentence on stderr."""
+    assert call("ask", "talk", "hello", "--workspace", str(folder)).exit_code == 0
+    for command in (["threads"], ["show", "talk"], ["tail", "talk"], ["doctor"], ["threads", "--json"]):
+        ran = call_into(where, call, *command)
+        assert (ran.returncode, b"could not be written" in ran.stderr or b"OutputLost" in ran.stderr) == (1, True)
+        assert b"Traceback" not in ran.stderr

@@ -494,6 +494,20 @@ def test_text_that_a_model_wrote_is_harmless_everywhere(call: Caller) -> None:
         assert not set("\x1b\x07\r\x9b") & set(call(*arguments).stdout)
 
 
+def test_json_commands_no_terminal(call: Caller) -> None:
+    """P10: JSON for programs has U+007F to U+009F as escapes, on both streams, and the very same values."""
+    evil = "".join(map(chr, range(0x7F, 0xA2))) + "é\U0001f600"
+    with turnlog.open(call.url) as log, log.turn(evil, evil):
+        pass
+    for arguments in (["threads"], ["show", evil], ["tail", evil], ["show", "no" + evil]):
+        result = call(*arguments, "--json")
+        said = result.stdout or result.stderr
+        assert not set(evil[:33]) & set(said)
+        assert json.dumps(evil[:-1], ensure_ascii=False)[1:-1] in json.dumps(
+            [json.loads(line) for line in said.split("\n")[:-1] if line[0] == "{"], ensure_ascii=False
+        )
+
+
 def test_output_is_lenient_about_one_stream(capsys: pytest.CaptureFixture[str]) -> None:
     """Text with a lone surrogate that reaches the output is printed as an escape instead of failing."""
     out = Output()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
@@ -57,6 +58,18 @@ def test_no_text_commands_a_terminal(text: str) -> None:
     shown = harmless(text)
     assert not [char for char in shown if (ord(char) < 32 and char not in "\n\t") or 0x7F <= ord(char) < 0xA0]
     assert not set("\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029") & set(shown)
+
+
+def test_nothing_unseen_is_shown_as_it_is() -> None:
+    """C33: every format character, which nobody sees, is shown as an escape and typed back as itself; only joiners that
+    belong to words, and those that are seen or set hieroglyphs, stay."""
+    stay = {0x200C, 0x200D, *range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+    stay |= set(range(0x13430, 0x13460))
+    unseen = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cf" and code not in stay]
+    assert {"\u061c", "\u200b", "\U000e0001", "\U000e007f"} <= set(unseen)
+    assert [char for char in unseen if char in harmless(char)] == []
+    assert in_bash(" ".join(map(shell_word, unseen))) == [char.encode() for char in unseen]
+    assert harmless("\u200c\u200d") == "\u200c\u200d"
 
 
 @given(TEXT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.agents.protocol import Agent
-from turnlog.cli.failing import FINDINGS, FINE, HUNG_UP, INTERRUPTED, TERMINATED
+from turnlog.cli.failing import FINDINGS, FINE, HUNG_UP, INTERRUPTED, TERMINATED, sentence
 from turnlog.cli.live import Live
-from turnlog.cli.output import Output, complain, complain_json, silence
+from turnlog.cli.output import Output, OutputLost, complain, complain_json, silence
 from turnlog.cli.reading import print_turn
 from turnlog.cli.recover import TOLD_MOST, recovered_lines
 from turnlog.cli.store import Store
@@ -35,9 +34,6 @@ _DRAW_S: Final = 0.03
 
 _DRAW_SHARE: Final = 9
 """Pause after a drawing in times of what it took: a large turn costs a tenth of one core to watch, however large."""
-
-_NOBODY_READS: Final = frozenset({errno.EPIPE, errno.EIO})
-"""What writing to a closed pipe and to a terminal that is gone give."""
 
 _STATUS_S: Final = 0.2
 """Pause between two looks at the clock for the status line."""
@@ -143,7 +139,7 @@ class Asking:
         self._news = asyncio.Event()
         self._begun = False
         self._over = False
-        self._reader_gone = False
+        self._lost: OutputLost | None = None
         self._stopped_by: signal.Signals | None = None
         self._ending: asyncio.Future[None] | None = None
 
@@ -228,16 +224,19 @@ class Asking:
             return
 
     def _print(self, printing: Callable[[], None]) -> None:
-        """Print, unless nobody reads any more: then the turn goes on, as it does when a browser goes away."""
-        if self._reader_gone:
+        """Print, unless that cannot be done any more: then the turn goes on, as it does when a browser goes away."""
+        if self._lost is not None:
             return
         try:
             printing()
-        except OSError as error:
-            if error.errno not in _NOBODY_READS:
-                raise
-            self._reader_gone = True
+        except OutputLost as error:
+            self._lost = error
             silence()
+            if not error.unread:
+                complain(f"{sentence(error, self._store)} The turn goes on: {self._see()}")
+
+    def _see(self) -> str:
+        return self._store.command("show", self._turn.thread, self._turn.id)
 
     # --- ending -------------------------------------------------------------------------------------------------
 
@@ -277,7 +276,7 @@ class Asking:
             self._print(self._tell_end)
         state = self._log.turn_view(self._turn.thread, self._turn.id).state
         if state == "completed":
-            return FINE
+            return FINE if self._lost is None or self._lost.unread else FINDINGS
         return FINDINGS if self._stopped_by is None else _EXITS[self._stopped_by]
 
     def _tell_end(self) -> None:

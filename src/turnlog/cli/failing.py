@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from turnlog.cli.output import OutputLost
 from turnlog.cli.store import Store
 from turnlog.cli.words import harmless, one_line, shell_word
 from turnlog.errors import (
@@ -51,6 +52,8 @@ def sentence(error: Exception, store: Store | None) -> str:
         return f"{said} (turn {shell_word(error.turn)})" if isinstance(error, StoreUnavailable) and error.turn else said
     if isinstance(error, CursorUnprovable):
         return f"This cursor is not of this log ({error.reason}). Read from the beginning, or go on from {error.head}"
+    if isinstance(error, OutputLost):
+        return f"Standard output could not be written: {error.strerror}."
     return harmless(str(error))
 
 

@@ -11,7 +11,7 @@ from turnlog.cli import failing
 from turnlog.cli.ask import ask
 from turnlog.cli.doctor import doctor, installed_version
 from turnlog.cli.options import JSON_WANTED, chosen_store, store_option
-from turnlog.cli.output import complain, complain_json, silence
+from turnlog.cli.output import OutputLost, complain, complain_json, open_streams, silence, written
 from turnlog.cli.recover import recover
 from turnlog.cli.show import show
 from turnlog.cli.tail import tail
@@ -21,7 +21,7 @@ from turnlog.errors import TurnlogError
 _EPILOG = """\b
 Exit codes:
   0  fine
-  1  refused, not found, an interrupted turn, or findings
+  1  refused, not found, an interrupted turn, findings, or output that is lost
   2  usage: an option, an id or a message that cannot be taken
   3  the store is not there or not usable
   129, 130, 143  stopped by SIGHUP, Ctrl-C or SIGTERM
@@ -33,14 +33,23 @@ An id that begins with a dash comes after `--`: turnlog show -- -rf
 class Commands(click.Group):
     """The group; it turns errors into a sentence (or, with --json, an object) on stderr and an exit code."""
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """See `click.Group`."""
+        open_streams()
+        return super().main(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             value = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
+            with written():
+                sys.stdout.flush()
+        except OutputLost as error:
             silence()
-            ctx.exit(failing.FINE)
+            if error.unread:
+                ctx.exit(failing.FINE)
+            _tell(error, ctx)
+            ctx.exit(failing.FINDINGS)
         except KeyboardInterrupt:
             ctx.exit(failing.INTERRUPTED)
         except (TurnlogError, OSError) as error:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
@@ -29,6 +33,41 @@ def _plain_form(error: UnicodeError) -> tuple[str, int]:
 
 codecs.register_error("turnlog_plain_form", _plain_form)
 
+# In JSON text these stand in strings only; in UTF-8 no other character has such bytes.
+_RAW_CONTROLS: Final = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+
+
+class OutputLost(OSError):
+    """Standard output could not be written."""
+
+    @property
+    def unread(self) -> bool:
+        """Whether whoever read it went away, as the end of a pipe or a terminal does, and is told nothing."""
+        return self.errno in (errno.EPIPE, errno.EIO)
+
+
+@contextmanager
+def written() -> Iterator[None]:
+    """Raise what goes wrong in writing standard output as `OutputLost`."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputLost(error.errno, error.strerror) from error
+
+
+def open_streams() -> None:
+    """Give every standard stream that was closed when we started (`>&-`) a place: nothing else may take its number.
+
+    Nothing comes from such an input or gets out by such an output; writing to the latter fails.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDONLY)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
 
 class Output:
     """Standard output. Text given to it has been made harmless; it adds colour only on a terminal that wants it."""
@@ -51,7 +90,7 @@ class Output:
         """Text that may go on in the same line."""
         if self._status:
             self._erase()
-        self._stream.write(self.styled(text, style))
+        self._put(self.styled(text, style))
 
     def line(self, text: str = "", style: Style = "plain") -> None:
         """A whole line."""
@@ -69,42 +108,68 @@ class Output:
         """A line that the next output replaces. Only at the beginning of a line, and only a terminal shows it."""
         if self.terminal and text != self._status:
             self._erase()
-            self._stream.write(self.styled(text, "dim"))
+            self._put(self.styled(text, "dim"))
             self._status = text
         self.flush()
 
     def _erase(self) -> None:
         if self._status:
-            self._stream.write("\r\x1b[2K")
+            self._put("\r\x1b[2K")
             self._status = ""
+
+    def _put(self, text: str) -> None:
+        with written():
+            self._stream.write(text)
 
     def json(self, data: bytes) -> None:
         """One JSON value as a line of UTF-8, whatever the locale."""
-        self._stream.flush()
-        self._stream.buffer.write(data + b"\n")
+        with written():
+            self._stream.flush()
+            self._stream.buffer.write(_without_controls(data) + b"\n")
 
     def flush(self) -> None:
         """Hand everything to who reads."""
-        self._stream.flush()
+        with written():
+            self._stream.flush()
+
+
+def _without_controls(data: bytes) -> bytes:
+    """JSON text with U+007F to U+009F as escapes: the same value, and nothing that commands a terminal."""
+    return _RAW_CONTROLS.sub(lambda control: f"\\u{ord(control[0].decode()):04x}".encode(), data)
 
 
 def complain(text: str) -> None:
     """A sentence on standard error."""
-    _be_lenient(sys.stderr)
-    print(text, file=sys.stderr, flush=True)
+    with _complaining():
+        _be_lenient(sys.stderr)
+        print(text, file=sys.stderr, flush=True)
 
 
 def complain_json(data: bytes) -> None:
     """One JSON object on standard error."""
-    sys.stderr.flush()
-    sys.stderr.buffer.write(data + b"\n")
-    sys.stderr.buffer.flush()
+    with _complaining():
+        sys.stderr.flush()
+        sys.stderr.buffer.write(_without_controls(data) + b"\n")
+        sys.stderr.buffer.flush()
+
+
+@contextmanager
+def _complaining() -> Iterator[None]:
+    """Let nothing end because it could not be complained about: there is nobody left to tell."""
+    try:
+        yield
+    except OSError:
+        _let_go(sys.stderr)
 
 
 def silence() -> None:
-    """Whoever read standard output is gone: let what is still buffered go nowhere."""
+    """Standard output cannot be written any more: let what is still buffered, and what comes, go nowhere."""
+    _let_go(sys.stdout)
+
+
+def _let_go(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

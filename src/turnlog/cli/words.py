@@ -11,7 +11,14 @@ import shlex
 import unicodedata
 from typing import Final
 
-_CONTROLS: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff"
+# Controls, ends of lines of others, halves of characters; then what is not seen and makes two texts look the same or
+# hides one: marks of direction, joiners of words, annotations, tags. The joiners U+200C and U+200D belong to words and
+# to pictures of several people, and stay.
+_CONTROLS: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+)
 _HARMFUL: Final = re.compile(f"[{_CONTROLS}]")
 _NOT_ON_ONE_LINE: Final = re.compile(f"[\t\n{_CONTROLS}]")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -54,7 +61,9 @@ def _escape(match: re.Match[str]) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"
     # An argument that was no text keeps its bytes as these surrogates: back in a shell, they are bytes again.
-    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def cut_to(text: str, columns: int) -> str:
