@@ -32,7 +32,7 @@ from turnlog.agents.protocol import (
     ItemSignal,
     Task,
 )
-from turnlog.errors import AgentFailed, Refused, TooLarge
+from turnlog.errors import AgentFailed, InvalidInput, Refused, TooLarge
 from turnlog.events.kinds import Interrupted
 from turnlog.journal.log import Log
 from turnlog.limits import BODY_BYTES_MAX
@@ -365,3 +365,65 @@ def test_a_follow_up_of_a_cut_turn_is_valid(log: Log, script: list[Any], kept: l
     assert len(after) == len(kept)
     assert all(part in raw for part, raw in zip(kept, after, strict=True))
     assert not left_out or not any(left_out in raw for raw in after)
+
+
+class Wordless(Exception):
+    """An exception that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class WordlessFailure(AgentFailed):
+    """The same as a failure of an agent."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Odd(str):
+    """A text that is of no plain type."""
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (Wordless(), "Wordless"),
+        (WordlessFailure(reason="failed"), "WordlessFailure"),
+        (AgentFailed(reason="failed", detail=Odd("odd")), "odd"),
+        (AgentFailed(reason="failed", detail=5), "The agent did not"),  # type: ignore[arg-type]
+        (AgentFailed(reason=["failed"], detail="listed"), "listed"),  # type: ignore[arg-type]
+    ],
+    ids=["wordless", "wordless failure", "odd text", "no text", "no reason"],
+)
+def test_whatever_an_agent_raises_its_turn_ends(log: Log, error: Exception, detail: str) -> None:
+    """P5: an exception that cannot be put into words ends the turn as failed all the same, under its name."""
+    ran, _, turn = run(play(log, error))
+    assert (ran.state, ran.reason) == ("interrupted", "failed")
+    assert ran.detail is not None
+    assert ran.detail.startswith(detail)
+    assert last(log, turn).detail == ran.detail
+
+
+def test_a_signal_that_is_none_is_refused(log: Log) -> None:
+    """P1: what is no signal was not written, and `emit` says so: an agent never takes it for durable."""
+    said: list[InvalidInput] = []
+
+    class Mistaken:
+        name, version = "mistaken", "1"
+
+        async def run(self, task: Task, emit: Emit) -> Finish:
+            for wrong in ({"type": "message"}, None, "text", DraftSignal):
+                with pytest.raises(InvalidInput) as refusal:
+                    await emit(wrong)  # type: ignore[arg-type]
+                said.append(refusal.value)
+            return Finish()
+
+    async def main() -> tuple[Ran, str]:
+        turn = await log.submit("t", "question")
+        return await run_turn(turn, Mistaken, log=log), turn.id
+
+    ran, turn = run(main())
+    assert ran == Ran(state="completed")
+    assert [refusal.field for refusal in said] == ["signal"] * 4
+    assert kinds(log, turn) == ["submitted", "worker_started", "completed"]

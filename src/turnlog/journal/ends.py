@@ -42,7 +42,7 @@ def detail_of(error: BaseException) -> str | None:
 def _words_of(error: BaseException) -> str:
     try:
         if isinstance(error, AgentFailed):
-            return error.detail or str(error)
+            return error.detail if error.detail and isinstance(error.detail, str) else str(error)
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     except Exception:  # an exception that cannot say what it is must not keep its turn from ending
         return type(error).__name__
