@@ -56,8 +56,8 @@ class SqliteEngine:
         self._closed = False
         self._proven = True
         self._locks = OwnerLocks(path)
-        self._files = StoreFiles(path)
-        self._readers = Readers(lambda: self._open_reader(path, vfs, busy_wait_s))
+        self._files = files = StoreFiles(path)
+        self._readers = Readers(lambda: _checked(open_reader(path, vfs, busy_wait_s), files))
         with translated(), ExitStack() as opened:
             prepare_file(path, vfs)
             opened.callback(self._files.release)
@@ -71,15 +71,6 @@ class SqliteEngine:
             self._files.hold()
             self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
             opened.pop_all()
-
-    def _open_reader(self, path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connection:
-        db = open_reader(path, vfs, busy_wait_s)
-        try:
-            self._files.check()
-        except BaseException:
-            db.close()
-            raise
-        return db
 
     @property
     def caps(self) -> Caps:
@@ -320,3 +311,13 @@ class SqliteEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed
+
+
+def _checked(db: apsw.Connection, files: StoreFiles) -> apsw.Connection:
+    """A connection just made, once it is known to be one to this store and not to what lies there now."""
+    try:
+        files.check()
+    except BaseException:
+        db.close()
+        raise
+    return db
