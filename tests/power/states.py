@@ -31,7 +31,7 @@ def state_of(engine: Engine) -> State:
     return {
         row.thread: (
             row,
-            engine.tail(row.thread, after=0, rev=-1, limit=1_000),
+            engine.tail(row.thread, after=0, rev=0, limit=1_000),
             engine.turns(thread=row.thread, limit=100).rows,
         )
         for row in engine.threads(limit=100).rows
@@ -62,7 +62,7 @@ class Script:
         return stored_turn(self.engine, thread, turn)
 
     def head(self, thread: str) -> int:
-        return self.engine.tail(thread, after=0, rev=-1, limit=1).head
+        return self.engine.tail(thread, after=0, rev=0, limit=1).head
 
     def write(self, step: str, thread: str, turn: str) -> Write:
         """The write of one step, for the state the store has now."""
@@ -75,7 +75,7 @@ class Script:
         if step == "draft":
             return draft(row, "1/~1/text/0", b"shown", after=head)
         if step == "draft more":
-            (first, *_) = self.engine.tail(thread, after=0, rev=-1, limit=1_000).chunks
+            (first, *_) = self.engine.tail(thread, after=0, rev=0, limit=1_000).chunks
             return draft(row, "1/~1/text/0", b" too", after=first.after, offset=5, rev=first.rev)
         if step == "settle":
             return settle(row, base=head, drop=("1/~1/text/0",))
