@@ -54,6 +54,10 @@ def fact_of(line: Any) -> Fact:
     return fact
 
 
+KILLS_MOST = 4
+"""How many times the wanted number of kills, where the machine is slow and too few of them land while a draft is open."""
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(("scale", "store"), STORES)
 def test_a_kill_loses_nothing(
@@ -61,8 +65,11 @@ def test_a_kill_loses_nothing(
 ) -> None:
     """P1, P2, P3, P8, C06, C42: killed again and again at named places and random instants, on one store."""
     random = Random(f"{scale.kills_a_store} kills of store {store}")
-    facts, scripts, found, drafts_open = list[Fact](), [], list[str](), 0
-    for number in range(scale.kills_a_store):
+    facts, scripts, found, drafts_open, kills = list[Fact](), [], list[str](), 0, 0
+    for number in range(KILLS_MOST * scale.kills_a_store):
+        if number >= scale.kills_a_store and 2 * drafts_open >= number:
+            break
+        kills += 1
         kill = draw(random, number)
         scripts += [script for round_ in scripts_of(number) for script in round_]
         facts += die(tmp_path, kill, random)
@@ -76,9 +83,9 @@ def test_a_kill_loses_nothing(
         found += [f"{kill}: {problem}" for problem in wrong]
         found += [f"{kill}: {problem}" for problem in wrong_ledger(tmp_path, read_store(tmp_path / NAME))]
         assert not found, "\n".join(found[:20])
-    record_property("kills", scale.kills_a_store)
+    record_property("kills", kills)
     record_property("kills_in_draft", drafts_open)
-    assert drafts_open >= scale.kills_a_store / 2, "too few kills landed while a draft was open: the run proves little"
+    assert 2 * drafts_open >= kills, "too few kills landed while a draft was open: the run proves little"
 
 
 def wrong_ledger(folder: Path, stored: Stored) -> list[str]:
