@@ -55,7 +55,7 @@ def fact_of(line: Any) -> Fact:
 
 
 KILLS_MOST = 4
-"""How many times the wanted number of kills, where the machine is slow and too few of them land while a draft is open."""
+"""Times the wanted number of kills at the most, where a slow machine lets too few of them land in an open draft."""
 
 
 @pytest.mark.timeout(3_600)
