@@ -303,8 +303,6 @@ class SqliteEngine:
             self._readers.close()
             self._locks.close()
             with self._lock:
-                # Emptying the log deletes it by its name, which is another store's by now if the file was replaced.
-                self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, not self._files.in_place)
                 self._db.close()
             self._files.release()
 

@@ -52,12 +52,6 @@ class StoreFiles:
             self._bytes = found.st_size
         return None
 
-    @property
-    def in_place(self) -> bool:
-        """Whether the database, if it is on a disk at all, still is where it was."""
-        known = self._known.get(self._path)
-        return known is None or self._wrong(self._path, known) is None
-
 
 def _found(path: Path) -> os.stat_result | None:
     try:
