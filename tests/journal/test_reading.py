@@ -263,6 +263,11 @@ def test_a_cursor_of_any_length_is_refused(log: Log) -> None:
     for before in (LONG.encode(), f"{LONG}:".encode(), f"{2**63}:x".encode(), b"\xff:", b"", b"-1:x", "१:".encode()):
         with pytest.raises(InvalidInput, match="before"):
             log.transcript("t", before=before)
+    with pytest.raises(InvalidInput, match="before"):
+        log.transcript("t", before=5)  # type: ignore[arg-type]
+    for limit in (0, -1, 1.5, None, True, "9"):
+        with pytest.raises(InvalidInput, match="limit"):
+            log.transcript("t", limit=limit)  # type: ignore[arg-type]
 
 
 def test_events_and_history_of_an_unknown_turn_are_refused(log: Log) -> None:

@@ -211,17 +211,17 @@ class Reading:
             head = tail.events[-1].seq
 
 
-def _transcript_cursor(before: bytes | None) -> tuple[int | None, bytes | None]:
+def _transcript_cursor(before: object) -> tuple[int | None, bytes | None]:
     """(seq before which the page's events lie, place of its rows): pages meet, so nothing between turns is lost."""
     if before is None:
         return None, None
-    seq, _, place = before.partition(b":")
-    if not is_seq(seq.decode("latin-1")):
+    seq, colon, place = before.partition(b":") if isinstance(before, bytes) else (b"", b"", b"")
+    if not colon or not is_seq(seq.decode("latin-1")):
         raise InvalidInput(field="before", problem="must be the `next` of a transcript")
     return int(seq), place
 
 
 def _limit(limit: int) -> int:
-    if not 0 < limit <= PAGE_ROWS_MAX:
+    if type(limit) is not int or not 0 < limit <= PAGE_ROWS_MAX:
         raise InvalidInput(field="limit", problem=f"must be between 1 and {PAGE_ROWS_MAX}")
     return limit
