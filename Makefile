@@ -57,7 +57,7 @@ clean:  ## remove the virtual environment and everything built
 	exit 1
 
 .venv/.installed: pyproject.toml | .venv/bin/pip
-	$(RUN) pip install --quiet --disable-pip-version-check --editable .
+	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[server]"
 	@touch $@
 
 # Older pips do not know dependency groups, so the group is read here instead of by `pip install --group`.

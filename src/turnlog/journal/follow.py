@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import aclosing, contextmanager
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -131,22 +131,47 @@ def is_seq(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _SEQ_DIGITS_MAX and int(text) <= SEQ_MAX
 
 
-async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Event | Draft, None]:
-    """Events after `after` in order, each open draft whole, then everything as it becomes durable."""
-    rev = 0
+class Batch(NamedTuple):
+    """What became durable of a thread since the batch before: events in order, then chunks of open drafts.
+
+    After it the reader is at `head` and, unless more events follow at once, at draft revision `rev`.
+    """
+
+    events: list[Event]
+    drafts: list[Draft]
+    head: int
+    rev: int
+
+
+async def batches(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Batch, None]:
+    """Events after `after` in order, each open draft whole, then everything as it becomes durable. The first comes at
+    once, even when it is empty; later ones bring something."""
+    rev, first = 0, True
     with hub.subscribe(thread) as follower:
         while True:
             follower.listen()
             tail = engine.tail(thread, after=after, rev=rev, limit=READ_EVENTS_MAX)
-            for record in tail.events:
-                yield decode_record(thread, record)
-                after = record.seq
-            if after < tail.head:
-                continue
-            for draft in joined(tail):
+            events = [decode_record(thread, record) for record in tail.events]
+            after = events[-1].seq if events else after
+            caught_up = after >= tail.head
+            drafts = joined(tail) if caught_up else []
+            if caught_up:
+                rev = tail.rev
+            if events or drafts or first:
+                first = False
+                yield Batch(events, drafts, after, rev)
+            if caught_up:
+                await follower.wait()
+
+
+async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Event | Draft, None]:
+    """What `batches` gives, one by one."""
+    async with aclosing(batches(engine, hub, thread, after)) as stream:
+        async for batch in stream:
+            for event in batch.events:
+                yield event
+            for draft in batch.drafts:
                 yield draft
-            rev = tail.rev
-            await follower.wait()
 
 
 def joined(tail: Tail) -> list[Draft]:

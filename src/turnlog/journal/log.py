@@ -20,7 +20,7 @@ from turnlog.events.kinds import Attachment, Draft, Event, Requested, RequestWha
 from turnlog.folds.entries import TimelineView
 from turnlog.folds.history import History
 from turnlog.folds.turn import TurnView
-from turnlog.journal.follow import Hub, follow, parse_cursor
+from turnlog.journal.follow import Batch, Hub, batches, follow, parse_cursor
 from turnlog.journal.jobs import Accepted, RequestJob, SubmitJob, ThreadItemJob, check_content
 from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.receipt import Receipt
@@ -278,9 +278,15 @@ class Log:
         First the events after it, then each open draft whole, then what comes. A thread that does not exist yet is
         waited for. Raises `CursorUnprovable`, and `StoreClosed` when the log is closed meanwhile.
         """
+        return follow(self._engine, self._hub, thread, self._cursor(thread, after))
+
+    def watch(self, thread: str, after: int | str = 0) -> AsyncGenerator[Batch, None]:
+        """The same as `follow`, with what became durable together in one piece and the position after it."""
+        return batches(self._engine, self._hub, thread, self._cursor(thread, after))
+
+    def _cursor(self, thread: str, after: int | str) -> int:
         self._writer.check()
-        seq = parse_cursor(self._engine, check_thread_id(thread), after)
-        return follow(self._engine, self._hub, thread, seq)
+        return parse_cursor(self._engine, check_thread_id(thread), after)
 
 
 def _attachments(given: Sequence[Attachment | Mapping[str, Any]]) -> list[Attachment]:

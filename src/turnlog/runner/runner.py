@@ -35,6 +35,8 @@ from turnlog.journal.turn import Turn
 from turnlog.limits import AGENT_HARD_S, AGENT_IDLE_S, AGENT_STOP_S, REQUESTS_PER_TURN_MAX
 from turnlog.runner.pen import Pen
 
+__all__ = ["AgentFactory", "Ran", "run_turn"]
+
 
 @dataclass(frozen=True)
 class _Limits:

@@ -1,0 +1,23 @@
+"""What every route of one server shares."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from turnlog.events.clock import Clock
+from turnlog.journal.log import Log
+from turnlog.web.work import Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """One log, and the work on its turns, as `request.app.state.site`.
+
+    `stop` is set when the server begins to stop: every stream then says `bye` and ends.
+    """
+
+    log: Log
+    work: Work
+    clock: Clock
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
