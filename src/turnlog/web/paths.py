@@ -1,7 +1,7 @@
 """Ids in paths: any text there is, written so that no router, proxy or client changes it.
 
-An id of letters, digits, `_`, `-` and `.` that does not begin with a `.` stands as it is. Any other, and one that equals
-a word of a route, is `~` and the base64url of its UTF-8 without padding: a percent-encoded slash does not survive
+An id of letters, digits, `_`, `-` and `.` that begins with no `.` stands as it is. Any other, and one that equals a
+word of a route, is `~` and the base64url of its UTF-8 without padding: a percent-encoded slash does not survive
 routing, and `.` and `..` are eaten by clients. What `path_id` gives can also stand in an element's id.
 """
 
