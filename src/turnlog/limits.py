@@ -174,3 +174,19 @@ AGENT_HARD_S: Final = 3_600.0
 
 AGENT_STOP_S: Final = 5.0
 """Seconds a cancelled agent may clean up before its turn is settled without it."""
+
+# --- streams ----------------------------------------------------------------------------------------------------
+
+STREAM_PING_S: Final = 10.0
+"""Seconds a stream may be silent before it is pinged: proxies cut connections that are silent for 30 or 60 seconds, and
+a reader takes a stream without pings for dead after 25."""
+
+STREAM_STALL_S: Final = 30.0
+"""Seconds for which a full connection may take nothing before it is cut off: longer than a phone is out of reach in a
+lift, short enough that those who went away without a word do not pile up. The client comes back with its cursor."""
+
+STREAM_BYE_S: Final = 0.5
+"""Seconds that a stopping server waits for streams to take their `bye`: all who read at all need a hundredth of it."""
+
+STREAM_RETRY_MS: Final = 1_000
+"""Milliseconds after which a reader is told to come back: a restart takes about as long."""

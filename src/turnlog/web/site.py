@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from turnlog.events.clock import Clock
 from turnlog.journal.log import Log
+from turnlog.web.streams import Streams
 from turnlog.web.work import Work
 
 
@@ -14,10 +15,14 @@ from turnlog.web.work import Work
 class Site:
     """One log, and the work on its turns, as `request.app.state.site`.
 
-    `stop` is set when the server begins to stop: every stream then says `bye` and ends.
+    `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones.
     """
 
     log: Log
     work: Work
     clock: Clock
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    streams: Streams = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "streams", Streams(self.stop, self.clock))
