@@ -24,7 +24,7 @@ from turnlog.events.codec import json_line
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.timeline import Timeline
-from turnlog.journal.documents import draft_frame, event_frame, recovered_document, turn_row
+from turnlog.journal.documents import draft_frame, event_frame, recovered_document, turn_frame
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.runner.runner import run_turn
@@ -118,8 +118,7 @@ def _show_duplicate(out: Output, store: Store, log: Log, question: Question, tur
 
 
 def _last_line(log: Log, turn: Turn) -> bytes:
-    row = turn_row(turn.thread, log.turn_view(turn.thread, turn.id))
-    return json_line({"event": "turn", "data": {**row, "duplicate": turn.duplicate}})
+    return turn_frame(turn.thread, log.turn_view(turn.thread, turn.id), duplicate=turn.duplicate)
 
 
 def _factory(name: str) -> Callable[[], Agent]:

@@ -1,6 +1,6 @@
-"""Views as JSON documents: the shapes that programs may rely on. Times are RFC 3339 in UTC with microseconds.
+"""Views as JSON documents of the shapes in `shapes`. Pure: a document is built of what was read.
 
-Pure: a document is built of what was read, as values that `events.codec.json_line` takes.
+A document whose parts are bytes already (raw items, events) is given as bytes, all others as a shape for `json_line`.
 """
 
 from __future__ import annotations
@@ -12,59 +12,93 @@ from typing import Any, Final
 
 import msgspec
 
-from turnlog.errors import InvalidInput
+from turnlog.errors import InvalidInput, RecordDamaged
 from turnlog.events.clock import rfc3339
-from turnlog.events.codec import event_json, json_line
-from turnlog.events.kinds import Draft, Event
+from turnlog.events.codec import decode_json, event_json, json_line, one_line
+from turnlog.events.kinds import Draft, Event, Failure
 from turnlog.folds.drafts import draft_name
-from turnlog.folds.entries import TimelineView
+from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.history import History
+from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView
+from turnlog.journal import shapes
 from turnlog.journal.reading import ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.recovery import Recovered
-
-Document = dict[str, Any]
 
 _TIMES: Final = frozenset({"at", "created_at", "updated_at", "submitted_at", "started_at", "settled_at", "ended_at"})
 
 
-def thread_row(view: ThreadView) -> Document:
+def thread_row(view: ThreadView) -> shapes.ThreadRow:
     """A thread in a list."""
-    return _plain(view)
+    return shapes.ThreadRow(**_fields(view), pinned=False)
 
 
-def turn_row(thread: str, view: TurnView) -> Document:
-    """A turn in a list; every field is there, those without a value as null."""
-    fields = {name: getattr(view, name) for name in view.__struct_fields__}
-    return {"thread": thread, **_timed(fields)}
+def turn_row(thread: str, view: TurnView) -> shapes.TurnRow:
+    """A turn in a list."""
+    listed = {"owner": None, "queue_place": None, "hidden": False, "pruned": False}
+    return shapes.TurnRow(**{**listed, **_fields(view), "thread": thread})
 
 
-def threads_document(page: ViewPage[ThreadView]) -> Document:
+def threads_document(page: ViewPage[ThreadView]) -> shapes.Threads:
     """A page of threads."""
-    return {"threads": [thread_row(row) for row in page.rows], "next": cursor_text(page.next)}
+    return shapes.Threads(threads=[thread_row(row) for row in page.rows], next=cursor_text(page.next))
 
 
-def transcript_document(thread: str, page: TranscriptPage) -> Document:
-    """A page of a transcript, with the rows of its turns, newest first."""
-    return {
-        "messages": [_plain(message) for message in page.messages],
-        "notices": [_plain(notice) for notice in page.notices],
-        "turns": [turn_row(thread, row) for row in page.turns],
-        "next": cursor_text(page.next),
-        "at": page.at,
+def turns_document(thread: str, page: ViewPage[TurnView], at: str) -> shapes.Turns:
+    """A page of a thread's turns. `at` is a cursor from before they were read."""
+    return shapes.Turns(turns=[turn_row(thread, row) for row in page.rows], next=cursor_text(page.next), at=at)
+
+
+def transcript_document(thread: str, page: TranscriptPage) -> shapes.TranscriptPage:
+    """A page of a transcript, with the rows of its turns."""
+    return shapes.TranscriptPage(
+        messages=[_message(message) for message in page.messages],
+        notices=[shapes.NoticeFacts(**_fields(notice)) for notice in page.notices],
+        turns=[turn_row(thread, row) for row in page.turns],
+        next=cursor_text(page.next),
+        at=page.at,
+    )
+
+
+def timeline_document(
+    thread: str,
+    view: TimelineView,
+    epoch: str,
+    *,
+    entries: Sequence[shapes.Entry] | None = None,
+    next: str | None = None,
+) -> shapes.Timeline:
+    """One turn's trace: all of it, or the page `entries` of it and the place where the next one begins."""
+    return shapes.Timeline(
+        turn=turn_row(thread, view.turn),
+        entries=[entry_shape(entry) for entry in view.entries] if entries is None else list(entries),
+        next=next,
+        at=f"{epoch}.{view.turn.seq_last}",
+    )
+
+
+def entry_shape(entry: Entry) -> shapes.Entry:
+    """One entry of a timeline."""
+    return shapes.Entry(**{**_fields(entry), "failure": _failure(entry.failure)})
+
+
+def history_document(history: History, at: str) -> bytes:
+    """What an agent is given. `at` is the cursor behind the last event that was read."""
+    rest = {
+        "added": [shapes.AddedItem(at=added.at, why=added.why) for added in history.added],
+        "omitted": [shapes.OmittedEvent(seq=omitted.seq, why=omitted.why) for omitted in history.omitted],
+        "changed": history.changed,
+        "at": at,
     }
+    return _listed("items", [_item_json(raw) for raw in history.items], rest)
 
 
-def timeline_document(thread: str, view: TimelineView, epoch: str) -> Document:
-    """One turn's trace."""
-    return {
-        "turn": turn_row(thread, view.turn),
-        "entries": [_plain(entry) for entry in view.entries],
-        "next": None,
-        "at": f"{epoch}.{view.turn.seq_last}",
-    }
+def events_document(events: Sequence[Event], *, next: str | None, at: str) -> bytes:
+    """A page of a thread's events. `next` is the cursor of the page after it, `at` the one behind its last event."""
+    return _listed("events", [event_json(event) for event in events], {"next": next, "at": at})
 
 
-def recovered_document(recovered: Sequence[Recovered]) -> Document:
+def recovered_document(recovered: Sequence[Recovered]) -> dict[str, Any]:
     """What a recovery settled."""
     return {"recovered": [turn._asdict() | {"unknown_calls": list(turn.unknown_calls)} for turn in recovered]}
 
@@ -75,19 +109,31 @@ def event_frame(event: Event, epoch: str) -> bytes:
     return head[:-1] + b',"data":' + event_json(event) + b"}"
 
 
+def turn_frame(thread: str, view: TurnView, *, duplicate: bool) -> bytes:
+    """What became of a submission, likewise: the row of its turn, and whether it was in the log before."""
+    row = msgspec.structs.asdict(turn_row(thread, view))
+    return json_line({"event": "turn", "data": {**row, "duplicate": duplicate}})
+
+
 def draft_frame(draft: Draft) -> bytes:
-    """One chunk of a draft in a stream, likewise. `item` is what it targets; an anonymous draft has none."""
+    """One chunk of a draft in a stream, likewise."""
+    return b'{"event":"draft","data":' + draft_json(draft) + b"}"
+
+
+def draft_json(draft: Draft) -> bytes:
+    """One chunk of a draft on one line. `item` is what it targets; an anonymous draft has none."""
     name = draft_name(draft.draft)
-    data = {
-        "turn": draft.turn,
-        "draft": draft.draft,
-        "item": None if name.anonymous else name.target,
-        "kind": name.kind,
-        "after": draft.after,
-        "offset": draft.offset,
-        "text": draft.text,
-    }
-    return json_line({"event": "draft", "data": data})
+    return json_line(
+        shapes.DraftChunk(
+            turn=draft.turn,
+            draft=draft.draft,
+            item=None if name.anonymous else name.target,
+            kind=name.kind,
+            after=draft.after,
+            offset=draft.offset,
+            text=draft.text,
+        )
+    )
 
 
 def cursor_text(cursor: bytes | None) -> str | None:
@@ -103,10 +149,32 @@ def cursor_of(text: str) -> bytes:
         raise InvalidInput(field="before", problem="must be the `next` of a list") from None
 
 
-def _plain(view: msgspec.Struct) -> Document:
+def _message(message: Message) -> shapes.Message:
+    files = [shapes.AttachmentFacts(**_fields(file)) for file in message.attachments]
+    return shapes.Message(**{**_fields(message), "attachments": files})
+
+
+def _failure(failure: Failure | None) -> shapes.FailureFacts | None:
+    return None if failure is None else shapes.FailureFacts(reason=failure.reason, next_step=failure.next_step)
+
+
+def _fields(view: msgspec.Struct) -> dict[str, Any]:
     """A view's fields by name, with times for people."""
-    return _timed({name: getattr(view, name) for name in view.__struct_fields__})
-
-
-def _timed(fields: Document) -> Document:
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
     return {name: rfc3339(value) if name in _TIMES and value is not None else value for name, value in fields.items()}
+
+
+def _item_json(raw: bytes) -> bytes:
+    """A raw item as the value it is; what is damaged, as text."""
+    try:
+        raw.decode("utf-8")
+        decode_json(raw, dict[str, Any])
+    except (UnicodeDecodeError, RecordDamaged):
+        return json_line(raw.decode("utf-8", "replace"))
+    # Line ends in JSON stand only between values: as spaces, the value is the same and the document one line.
+    return one_line(raw.replace(b"\n", b" ").replace(b"\r", b" "))
+
+
+def _listed(name: str, values: Sequence[bytes], rest: dict[str, Any]) -> bytes:
+    """An object whose first field is a list of values that are JSON already."""
+    return b'{"' + name.encode() + b'":[' + b",".join(values) + b"]," + json_line(rest)[1:]

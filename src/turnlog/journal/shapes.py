@@ -1,0 +1,304 @@
+"""The shapes of JSON documents that clients may rely on: every field is there, null where there is no value.
+
+Times are RFC 3339 in UTC with microseconds. `Json` and `RawItem` are values of other people, passed on as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from turnlog.events.kinds import DraftKind, Reason, StepStatus, Synthesized
+from turnlog.folds.nodes import EntryKind, Mark
+from turnlog.folds.notices import NoticeKind
+from turnlog.folds.states import State
+
+Time: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+Json: TypeAlias = Annotated[Any, msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Json"})]
+JsonObject: TypeAlias = dict[str, Json]
+RawItem: TypeAlias = Annotated[Any, msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/RawItem"})]
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What all shapes are."""
+
+
+class ThreadRow(Shape, frozen=True, kw_only=True):
+    """A thread in a list. `head` is its last seq, `latest` its newest turn.
+
+    `pinned` is false until threads can be pinned. `damaged` tells that the row could not be read and was made anew.
+    """
+
+    thread: str
+    title: str
+    epoch: str
+    head: int
+    created_at: Time
+    updated_at: Time
+    latest: str | None
+    pinned: bool
+    damaged: bool
+
+
+class TurnRow(Shape, frozen=True, kw_only=True):
+    """A turn in a list.
+
+    `queue_place` is how many open turns of its thread come before a submitted one. `hidden` tells that a later turn
+    asked the same again. `answer` is the seq of the last assistant message; `late` are seqs of what came after the
+    end. `illegal` counts events that the table of states does not allow, `damaged` tells that the stored row could
+    not be read: both only where the store is damaged. `usage` is as the agent reported it.
+    """
+
+    thread: str
+    turn: str
+    state: State
+    reason: Reason | None
+    seq_first: int
+    seq_last: int
+    submitted_at: Time
+    started_at: Time | None
+    settled_at: Time | None
+    events: int
+    tools: int
+    subagents: int
+    failures: int
+    agent: str | None
+    agent_version: str | None
+    model: str | None
+    key: str | None
+    retry_of: str | None
+    owner: str | None
+    queue_place: int | None
+    hidden: bool
+    pruned: bool
+    preview: str
+    usage: JsonObject | None
+    answer: int | None
+    late: list[int]
+    interrupt_requested: bool
+    illegal: int
+    damaged: bool
+
+
+class Threads(Shape, frozen=True, kw_only=True):
+    """Threads, the last changed first. `next` is the `before` of the page after this one, null at the end."""
+
+    threads: list[ThreadRow]
+    next: str | None
+
+
+class Turns(Shape, frozen=True, kw_only=True):
+    """A thread's turns, the newest first. `at` is the cursor to follow the thread from."""
+
+    turns: list[TurnRow]
+    next: str | None
+    at: str
+
+
+class NewestTurns(Shape, frozen=True, kw_only=True):
+    """The newest turn of each thread, the last changed thread first."""
+
+    turns: list[TurnRow]
+    next: str | None
+
+
+class FailureFacts(Shape, frozen=True, kw_only=True):
+    """Why something failed, and what a person can do about it."""
+
+    reason: str
+    next_step: str | None
+
+
+class Entry(Shape, frozen=True, kw_only=True):
+    """One thing that happened in a turn.
+
+    `id` stays the same from the first draft on. `parent` is the id of an entry of the same turn, which a page before
+    may hold. (`seq`, `rev`) is its place. `item` is the seq of the raw item that gave its text or call. `text`, `args`
+    and `output` are each cut at 64 KiB: `truncated` tells so, `output_bytes` is the size of the whole output in UTF-8.
+    `mark` sets apart what came `late` and what a `dropped` attempt had shown; `draft` is text still being written;
+    `synthesized` tells that no item of the agent ended the text.
+    """
+
+    id: str
+    parent: str | None
+    seq: int
+    rev: int
+    kind: EntryKind
+    name: str | None
+    title: str | None
+    text: str | None
+    status: StepStatus
+    started_at: Time | None
+    ended_at: Time | None
+    args: str | None
+    output: str | None
+    output_bytes: int
+    truncated: bool
+    failure: FailureFacts | None
+    detail: str | None
+    agent: str | None
+    worker_thread: str | None
+    round: int | None
+    usage: JsonObject | None
+    call_id: str | None
+    item: int | None
+    draft: bool
+    synthesized: Synthesized | None
+    mark: Mark | None
+
+
+class Timeline(Shape, frozen=True, kw_only=True):
+    """A turn's trace: its row, and its entries flat and in order. `next` is the `after` of the page after this one.
+
+    `at` is the cursor from which the thread can be followed without missing anything of this turn.
+    """
+
+    turn: TurnRow
+    entries: list[Entry]
+    next: str | None
+    at: str
+
+
+class AttachmentFacts(Shape, frozen=True, kw_only=True):
+    """A file that came with a submission: described, not stored."""
+
+    name: str
+    path: str | None
+    type: str | None
+    bytes: int | None
+    sha256: str | None
+
+
+class Message(Shape, frozen=True, kw_only=True):
+    """One message. `turn` is null for what belongs to no turn; `seq` its event, or the head when its draft began.
+
+    `item` is the model's own item id, `draft` the id of a draft still being written. `hidden` messages are of an
+    attempt that was asked again.
+    """
+
+    role: str
+    turn: str | None
+    seq: int
+    text: str
+    item: str | None
+    synthesized: Synthesized | None
+    draft: str | None
+    hidden: bool
+    attachments: list[AttachmentFacts]
+    at: Time | None
+
+
+class NoticeFacts(Shape, frozen=True, kw_only=True):
+    """Something to know about a turn or a record: `kind` and `reason` for programs, `text` for people."""
+
+    turn: str | None
+    seq: int
+    kind: NoticeKind
+    text: str
+    reason: Reason | None
+    unknown_calls: list[str]
+    can_retry: bool
+    retried_by: str | None
+    hidden: bool
+
+
+class TranscriptPage(Shape, frozen=True, kw_only=True):
+    """What a person reads: messages in reading order, notices in order of seq, the rows of their turns newest first.
+
+    `next` is the `before` of the older turns; `at` is the cursor to follow the thread from.
+    """
+
+    messages: list[Message]
+    notices: list[NoticeFacts]
+    turns: list[TurnRow]
+    next: str | None
+    at: str
+
+
+class AddedItem(Shape, frozen=True, kw_only=True):
+    """An item that nobody wrote: its index in `items`, and why it is there."""
+
+    at: int
+    why: str
+
+
+class OmittedEvent(Shape, frozen=True, kw_only=True):
+    """An event that gave no item: its seq, and why."""
+
+    seq: int
+    why: str
+
+
+class HistoryItems(Shape, frozen=True, kw_only=True):
+    """Raw items as an agent is given them. An item that is no JSON any more stands as text.
+
+    `changed` are indexes of items in which a lone surrogate became U+FFFD. `at` is the cursor behind the last event.
+    """
+
+    items: list[RawItem]
+    added: list[AddedItem]
+    omitted: list[OmittedEvent]
+    changed: list[int]
+    at: str
+
+
+class DraftChunk(Shape, frozen=True, kw_only=True):
+    """A piece of text still being written: the text is now `text[:offset] + ` this. Offsets count code points.
+
+    `item` is what the agent says the text belongs to, null when it names nothing. `after` is the seq behind which the
+    draft began. An event whose body's `closes` names the draft takes its place.
+    """
+
+    turn: str
+    draft: str
+    item: str | None
+    kind: DraftKind
+    after: int
+    offset: int
+    text: str
+
+
+class Reset(Shape, frozen=True, kw_only=True):
+    """The cursor proves nothing here, or is too far behind: read the documents again and go on from `head`."""
+
+    reason: str
+    head: str
+
+
+class Bye(Shape, frozen=True, kw_only=True):
+    """The server ends this stream; connect again."""
+
+    reason: str
+
+
+class Changes(Shape, frozen=True, kw_only=True):
+    """Rows of threads that have changed."""
+
+    threads: list[ThreadRow]
+
+
+class Submission(Shape, frozen=True, kw_only=True):
+    """An accepted submission: durable, whatever happens now. `duplicate` tells that it was in the log before."""
+
+    thread: str
+    turn: str
+    seq: int
+    duplicate: bool
+    state: State
+    queue_place: int | None
+
+
+class Request(Shape, frozen=True, kw_only=True):
+    """A request that its turn's owner will find. `seq` is the thread's head behind it."""
+
+    thread: str
+    turn: str
+    seq: int
+
+
+class Health(Shape, frozen=True, kw_only=True):
+    """Whether the log can be written, and why not."""
+
+    status: Literal["ok", "failing"]
+    reason: str | None
