@@ -62,6 +62,10 @@ and callers must be told instead of served from a growing queue."""
 QUEUE_BYTES_MAX: Final = 64 * 1_024 * 1_024
 """Bytes of those writes, so that a few hundred large items cannot hold memory without bound either."""
 
+QUEUE_TURNS_MAX: Final = 20
+"""Open turns of one thread, the running one among them: more than a person types while waiting, and few enough that
+whoever looks for a turn's place, replaces them all or settles them after a crash reads them at once."""
+
 BATCH_JOBS_MAX: Final = 1_024
 """Writes in one group commit: the measured throughput is flat above 256, and latency grows with the batch."""
 
@@ -149,6 +153,10 @@ PAGE_ROWS: Final = 50
 PAGE_ROWS_MAX: Final = 1_000
 """Rows of a list at the most: a page is one answer in memory, and `next` goes on from it."""
 
+PAGE_BYTES_MAX: Final = 768 * 1_024
+"""Bytes of JSON of a page of entries, messages or events, unless one alone is larger: what a phone takes in a second,
+and below 1 MB with all that stands around it."""
+
 READ_EVENTS_MAX: Final = 1_000
 """Events read from an engine at once; longer reads go on from there."""
 
@@ -190,3 +198,13 @@ STREAM_BYE_S: Final = 0.5
 
 STREAM_RETRY_MS: Final = 1_000
 """Milliseconds after which a reader is told to come back: a restart takes about as long."""
+
+STREAM_PIECE_BYTES: Final = 64 * 1_024
+"""Bytes of frames sent to a client at once: what a slow one makes the server hold, beside the connection's own buffer
+of the same size."""
+
+FEED_PIECES_MAX: Final = 128
+"""Pieces of a thread's stream kept for its watchers: some seconds of a quick answer. Who is slower reads the log."""
+
+FEED_BYTES_MAX: Final = 64 * 1_024
+"""Bytes of those pieces: a thousand watched threads hold 64 MiB at the most."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from turnlog.events.clock import Clock
 from turnlog.journal.log import Log
+from turnlog.web.counts import Counts
+from turnlog.web.feed import ThreadFeed
+from turnlog.web.sharing import Shared
 from turnlog.web.streams import Streams
 from turnlog.web.work import Work
 
@@ -15,14 +18,18 @@ from turnlog.web.work import Work
 class Site:
     """One log, and the work on its turns, as `request.app.state.site`.
 
-    `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones.
+    `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones,
+    `feeds` what they read of threads.
     """
 
     log: Log
     work: Work
     clock: Clock
+    counts: Counts = field(default_factory=Counts)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Streams = field(init=False)
+    feeds: Shared[ThreadFeed] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", Streams(self.stop, self.clock))
+        object.__setattr__(self, "feeds", Shared[ThreadFeed](lambda thread: ThreadFeed(self.log, thread)))

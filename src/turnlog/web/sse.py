@@ -1,4 +1,4 @@
-"""Server-sent events: frames, and the response that streams them."""
+"""Server-sent events: the response that streams frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from turnlog.errors import StoreClosed, StoreError
 from turnlog.limits import STREAM_RETRY_MS
+from turnlog.web.frames import frame
 from turnlog.web.site import Site
+
+__all__ = ["EventStream", "frame"]
 
 ABORT: Final = "turnlog.abort"
 """The ASGI extension, a callable without arguments, that cuts a connection off without sending what waits."""
@@ -20,12 +23,6 @@ ABORT: Final = "turnlog.abort"
 _PING: Final = b": ping\n\n"
 _RETRY: Final = b"retry: %d\n\n" % STREAM_RETRY_MS
 _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
-
-
-def frame(event: str, data: bytes, *, id: str | None = None) -> bytes:
-    """One event of a stream. Lines end with LF alone, since some clients know no other end; data may not hold CR."""
-    head = b"event: " + event.encode() if id is None else f"id: {id}\nevent: {event}".encode()
-    return head + b"\ndata: " + data.replace(b"\n", b"\ndata: ") + b"\n\n"
 
 
 class EventStream(Response):
