@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from .facts import Accepted, Began, Ended, Fact, ShownDraft, ShownEvent, Stepped, Wrote
+from .facts import Accepted, Began, Ended, Fact, ShownDraft, ShownEvent, ShownJson, ShownMessage, Stepped, Wrote
 from .scripts import Script
 from .stored import Stored, StoredEvent, StoredThread, StoredTurn, read_store
 from .words import Words, field_of, says, text_of
@@ -136,7 +136,7 @@ def _missing(
     stored: Stored, facts: Sequence[Fact], scripts: Mapping[tuple[str, str], Script]
 ) -> Iterator[tuple[Fact, str]]:
     """Each fact that the store does not bear out."""
-    shown: dict[tuple[str, str, str], tuple[ShownDraft, str]] = {}
+    shown: dict[tuple[str, str, str, str], tuple[ShownDraft, str]] = {}
     for fact in facts:
         thread = stored.threads.get(fact.thread)
         if thread is None:
@@ -144,7 +144,7 @@ def _missing(
         elif fact.turn and fact.turn not in thread.turns:
             yield fact, "the turn is gone"
         elif isinstance(fact, ShownDraft):
-            name = (fact.thread, fact.turn, fact.draft)
+            name = (fact.to, fact.thread, fact.turn, fact.draft)
             before = shown.get(name, (fact, ""))[1]
             if fact.offset > len(before):
                 yield fact, f"shown after {len(before)} characters"
@@ -178,8 +178,10 @@ def _missing_fact(thread: StoredThread, fact: Fact) -> str | None:
             return None if told else "the step is gone"
         case Ended():
             return None if events and events[-1].kind == fact.state else "it ended otherwise"
-        case ShownEvent():
+        case ShownEvent() | ShownJson():
             return _missing_event(thread, fact)
+        case ShownMessage():
+            return _missing_message(thread, fact)
     raise AssertionError(f"nothing is known of {fact}")
 
 
@@ -187,29 +189,48 @@ def _is_late(event: StoredEvent, turn: str, raw: bytes) -> bool:
     return event.kind == "thread_late" and event.fields["of"] == turn and event.raw.endswith(b"\n" + raw)
 
 
-def _missing_event(thread: StoredThread, fact: ShownEvent) -> str | None:
+def _missing_event(thread: StoredThread, fact: ShownEvent | ShownJson) -> str | None:
     event = next((event for event in thread.events if event.seq == fact.seq), None)
     if event is None:
         return "a shown event is gone"
-    told = (event.turn or "", event.kind, event.body)
-    return None if told == (fact.turn, fact.kind, fact.data) else f"a shown event is now {event}"
+    if isinstance(fact, ShownEvent):
+        same = event.body == fact.data
+    else:
+        same = fact.body == (event.fields | ({"raw": json.loads(event.raw)} if event.kind == "item" else {}))
+    told = (event.turn or "", event.kind)
+    return None if same and told == (fact.turn, fact.kind) else f"a shown event is now {event}"
+
+
+def _missing_message(thread: StoredThread, fact: ShownMessage) -> str | None:
+    event = next((event for event in thread.of(fact.turn) if event.seq == fact.seq), None)
+    if event is None:
+        return "the event of a shown message is gone"
+    if event.kind == "submitted":
+        told = event.fields["content"]
+    else:
+        told = "".join(part["text"] for part in json.loads(event.raw)["content"])
+    return None if told == fact.text else f"the message is now {told!r}"
 
 
 def _missing_text(thread: StoredThread, fact: ShownDraft, text: str, script: Script) -> str | None:
     """P2: text that was shown is still a draft, or an event carries it, or the agent's own final item replaces it."""
     if (kept := thread.draft(fact.turn, fact.draft)) is not None:
         place = thread.chunks[fact.turn, fact.draft][0][:2]
-        if place != (fact.after, fact.rev):
+        if not _is_place(fact, *place):
             return f"the draft has moved to {place}"
         return None if kept.startswith(text) else "the draft lacks some"
     for event in thread.of(fact.turn):
         for closed in event.fields.get("closes", ()):
             if closed["draft"] == fact.draft:
-                if (closed["after"], closed["rev"]) != (fact.after, fact.rev):
+                if not _is_place(fact, closed["after"], closed["rev"]):
                     return f"seq {event.seq} closes the draft at another place"
                 carried = _carries(event, fact.draft, text, script)
                 return None if carried else f"seq {event.seq} closes the draft and drops some"
     return "nothing is left"
+
+
+def _is_place(fact: ShownDraft, after: int, rev: int) -> bool:
+    return fact.after in (None, after) and fact.rev in (None, rev)
 
 
 def _carries(event: StoredEvent, draft: str, text: str, script: Script) -> bool:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """`at` is the position of the disk when the fact was known; 0 where no disk is recorded."""
+    """`at` is the position of the disk when the fact was known; 0 where no disk is recorded.
+
+    `to` tells those apart who were shown something: each has a text of its own that grows.
+    """
 
     at: int = 0
+    to: str = ""
     thread: str
     turn: str
 
@@ -54,17 +59,32 @@ class ShownEvent(Fact, frozen=True, kw_only=True, tag=True):
     data: bytes
 
 
+class ShownJson(Fact, frozen=True, kw_only=True, tag=True):
+    """A client got an event as a JSON value: `body` with the raw item in it. Without a turn, `turn` is empty."""
+
+    seq: int
+    kind: str
+    body: Any
+
+
+class ShownMessage(Fact, frozen=True, kw_only=True, tag=True):
+    """A client got a message that an event carries."""
+
+    seq: int
+    text: str
+
+
 class ShownDraft(Fact, frozen=True, kw_only=True, tag=True):
-    """A follower got a piece of a draft."""
+    """A follower got a piece of a draft; what it was not told of the draft's place is None."""
 
     draft: str
-    after: int
-    rev: int
+    after: int | None
+    rev: int | None
     offset: int
     text: str
 
 
-AnyFact = Accepted | Began | Wrote | Stepped | Ended | ShownEvent | ShownDraft
+AnyFact = Accepted | Began | Wrote | Stepped | Ended | ShownEvent | ShownJson | ShownMessage | ShownDraft
 
 
 class Account:

@@ -1,0 +1,59 @@
+"""Where and when a server is killed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+import msgspec
+
+COMMITS: Final = (
+    "submitted",
+    "worker_started",
+    "assistant_started",
+    "draft",
+    "item",
+    "step",
+    "attempt_dropped",
+    "requested",
+    "completed",
+    "interrupted",
+)
+"""What a commit is named after: the first event of each of its writes, or the drafts that it has instead."""
+
+SENDS: Final = ("frame", "answer")
+"""What leaves the server: a piece of a stream, or of the answer to anything else."""
+
+DISK: Final = ("sync", "write")
+WRITES_A_SYNC: Final = 12
+RECOVERING: Final = ("commit.claim", "commit.interrupted", "sync")
+"""What a server does before it listens when the one before it was killed."""
+
+PLACES: Final = tuple(f"commit.{name}" for name in COMMITS) + tuple(f"send.{name}" for name in SENDS) + DISK
+OFTEN: Final = {"draft": 12, "step": 6, "item": 5, "frame": 25, "answer": 12, "sync": 30, "write": 360}
+"""How often the frequent places are reached in a round; the others a few times."""
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """A server dies when it reaches `place` for the k-th time, or by its parent when that is None.
+
+    Counted from its start, or, `in_draft`, from the first draft that it stored. `number` makes its turns its own.
+    """
+
+    number: int
+    place: str | None
+    k: int
+    in_draft: bool
+
+
+def draw(random: Random, number: int) -> Kill:
+    """A kill: a third at random instants, every sixth while recovering, the others at named places, most in a draft."""
+    in_draft, place, k = random.random() < 0.85, None, 1
+    if number and random.random() < 1 / 6:
+        in_draft, place, k = False, random.choice(RECOVERING), random.randint(1, 2)
+    elif random.random() < 2 / 3:
+        place = random.choice(PLACES)
+        k = random.randint(1, OFTEN.get(place.rpartition(".")[2], 2))
+    if place is not None:
+        place = f"{place}.{random.choice(('before', 'after'))}"
+    return Kill(number=number, place=place, k=k, in_draft=in_draft)

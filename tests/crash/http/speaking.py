@@ -1,0 +1,71 @@
+"""The agent of a server that is meant to be killed: it plays the script that a message names."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from turnlog.agents.protocol import Emit, Finish, Task
+from turnlog.journal.log import Log
+
+from ...proof.facts import Account
+from ...proof.playing import Do, Player, Reader
+from ...proof.scripts import Script, answering, brief, halting
+
+_NAMED: Final = re.compile(r"(answer|halt|brief) (\S+?)[\x00\s\ud800]*")
+_SCRIPTS: Final[dict[str, Callable[[str, str], Script]]] = {"answer": answering, "halt": halting, "brief": brief}
+
+
+def template(content: str) -> Script | None:
+    """The script that a message names, with the name of the message as its turn; None if it names none."""
+    named = _NAMED.fullmatch(content)
+    return None if named is None else _SCRIPTS[named[1]]("", named[2])
+
+
+def script_of(thread: str, turn: str, content: str) -> Script:
+    """The script of a turn with this content, whatever its id is. Raises `ValueError` if it names none."""
+    script = template(content)
+    if script is None or script.content != content:
+        raise ValueError(f"no script is named {content!r}")
+    return replace(script, thread=thread, turn=turn, late=None)
+
+
+class Speaker:
+    """Plays its turn's script, and accounts for what it was told of it.
+
+    It goes on after a draft when `reader`, which follows the log, has seen that draft.
+    """
+
+    name = "speaker"
+    version = "1"
+
+    def __init__(self, account: Account, reader: Reader, readings: dict[str, asyncio.Task[None]], do: Do) -> None:
+        self._account = account
+        self._reader = reader
+        self._readings = readings
+        self._do = do
+
+    async def run(self, task: Task, emit: Emit) -> Finish:
+        """See `Agent`."""
+        assert isinstance(task.content, str)
+        script = script_of(task.thread, task.turn, task.content)
+        if task.thread not in self._readings:
+            self._readings[task.thread] = asyncio.create_task(self._reader.read(task.thread))
+        return await Player(script, self._account, self._reader, patient=True, do=self._do).run(task, emit)
+
+
+class Speakers:
+    """Makes speakers: the factory that a server is given. They share one reader of the log."""
+
+    def __init__(self, log: Log, tell: Account, read: Account, do: Do) -> None:
+        self._account = tell
+        self._reader = Reader(log, read)
+        self._readings: dict[str, asyncio.Task[None]] = {}
+        self._do = do
+
+    def __call__(self) -> Speaker:
+        """A speaker for one turn."""
+        return Speaker(self._account, self._reader, self._readings, self._do)
