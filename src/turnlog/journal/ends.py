@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import get_args
+from typing import Final, get_args
 
 from turnlog.errors import AgentFailed, Overloaded, TooLarge
 from turnlog.events.codec import encode_json
-from turnlog.events.kinds import Reason
+from turnlog.events.kinds import Reason, Requested
 from turnlog.limits import DETAIL_BYTES_MAX
 
 STOPPED = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 """Raised to stop the work, not by it."""
+
+REPLACED_BY: Final = "replaced by "
+"""How a request names the turn for which it asks another one to end, before its id."""
 
 
 def reason_of(error: BaseException, default: Reason = "failed") -> Reason:
@@ -33,7 +36,17 @@ def detail_of(error: BaseException) -> str | None:
     """A line about an exception: an agent's own words, else its name and message; the beginning, when it is long."""
     if isinstance(error, asyncio.CancelledError) and not error.args:
         return None
-    text = _words_of(error)
+    return _shortened(_words_of(error))
+
+
+def told_by(request: Requested) -> str | None:
+    """A line about who asked a turn to end, if the request says it."""
+    if request.by is None:
+        return None
+    return _shortened(request.by if request.by.startswith(REPLACED_BY) else f"interrupted by {request.by}")
+
+
+def _shortened(text: str) -> str:
     while len(encode_json(text)) - 2 > DETAIL_BYTES_MAX:
         text = text[: len(text) * 3 // 4] + " …"
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec.structs import replace
 
@@ -22,11 +22,16 @@ from turnlog.errors import KeyConflict as KeyConflictError
 from turnlog.events.codec import decode_body
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
 from turnlog.folds.turn import encode_view, next_view
+from turnlog.journal.ends import REPLACED_BY
 from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
-from turnlog.limits import READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
+from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
+
+WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
+"""What becomes of a submission while turns of its thread are open: it is refused, waits behind them, or asks them to
+end and waits for that."""
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -37,6 +42,8 @@ class Job:
     receipt: Receipt[Any] = field(default_factory=Receipt)
     size_bytes: int = 0
     tries: int = 0
+    looked: bool = False
+    """It has been looked whether the turn in its way is a dead writer's."""
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """Work out the plan, or raise why it is refused. Changes neither `state` nor the store."""
@@ -86,16 +93,20 @@ class SubmitJob(Job):
     body: Submitted
     data: bytes
     finish: Callable[[Accepted], Any]
+    when_busy: WhenBusy
     opened: OpenTurn | None = None
-    recovered: bool = False
-    """It has been looked whether the turn in its way is a dead writer's."""
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
-        """See `Job`. Raises `Busy` while another turn of the thread is open, unless this one is known already."""
+        """See `Job`. Raises `Busy` or `Overloaded` when open turns are in its way, unless it is known already."""
+        if self.opened is not None and self.stored:
+            return self._seal_replacing(state, desk, self.opened)
         if state.open:  # also an own turn may have been taken over and settled elsewhere
             catch_up(desk.engine, state, desk.owner)
-        if state.open:
+        if state.open and (self.when_busy == "refuse" or len(state.open) >= QUEUE_TURNS_MAX):
             self._refuse_if_unknown(state, desk)
+        return self._seal_submission(state, desk)
+
+    def _seal_submission(self, state: ThreadState, desk: Desk) -> Plan:
         plan = Plan(state, desk.clock.now_us())
         if state.fold is None:
             plan.event(ThreadCreated(), None)
@@ -113,7 +124,8 @@ class SubmitJob(Job):
             seq_last=event.seq,
             fold=encode_view(view),
         )
-        self.opened = OpenTurn(replace(row, owner=desk.owner, fence=1), view, ours=True)
+        plan.opens = self.opened = OpenTurn(replace(row, owner=desk.owner, fence=1), view)
+        plan.unfinished = self.when_busy == "replace" and bool(_to_replace(state, event.seq))
         plan.writes.append(
             Write(
                 thread=self.thread,
@@ -130,13 +142,35 @@ class SubmitJob(Job):
     def _refuse_if_unknown(self, state: ThreadState, desk: Desk) -> None:
         """A known submission goes on, so that the engine answers `Duplicate` or `KeyConflict`; a new one is refused."""
         names = ({"key": self.body.key}, {"retry_of": self.body.retry_of}, {"turn": self.turn})
-        if not any(desk.row(self.thread, **name) for name in names if None not in name.values()):
-            raise Busy(thread=self.thread, turn=self.turn, running=next(iter(state.open)))
+        if any(desk.row(self.thread, **name) for name in names if None not in name.values()):
+            return
+        if self.when_busy == "refuse":
+            raise Busy(thread=self.thread, turn=self.turn, running=state.open_before(state.head + 1)[0].row.turn)
+        raise Overloaded(thread=self.thread, turn=self.turn, limit="QUEUE_TURNS_MAX", limit_value=QUEUE_TURNS_MAX)
+
+    def _seal_replacing(self, state: ThreadState, desk: Desk, opened: OpenTurn) -> Plan:
+        """The submission is durable, so nothing is lost any more by asking the turns before it to end, one a write."""
+        plan = Plan(state, desk.clock.now_us())
+        earlier = [] if opened.lost else _to_replace(state, opened.row.seq_first)
+        if earlier:
+            plan.event(Requested(what="interrupt", by=f"{REPLACED_BY}{self.turn}"), earlier[0].row.turn)
+            plan.write_events(earlier[0], fenced=False)
+            plan.unfinished = len(earlier) > 1
+        return plan
+
+    @property
+    def stored(self) -> bool:
+        """Whether the submission is durable, while the turns before it are still being asked to end."""
+        return self.opened is not None and self.opened.ours
+
+    def disown(self) -> None:
+        """Its receipt told of a failure, so nobody works on the turn: where it is stored, recovery settles it."""
+        if self.opened is not None:
+            self.opened.ours = False
 
     def value(self, plan: Plan, dones: Sequence[Done]) -> Any:
         """See `Job`."""
         assert self.opened is not None
-        plan.state.open[self.turn] = self.opened
         return self.finish(Accepted(self.opened.row, False, self.opened))
 
     def refusal(self, outcome: Outcome) -> Any:
@@ -235,6 +269,18 @@ class ThreadItemJob(Job):
     def value(self, plan: Plan, dones: Sequence[Done]) -> int:
         """See `Job`: the item's seq."""
         return plan.events[-1].seq
+
+
+def _to_replace(state: ThreadState, seq: int) -> list[OpenTurn]:
+    """The open turns submitted before `seq` that nobody has asked to end yet."""
+    return [turn for turn in state.open_before(seq) if not turn.view.interrupt_requested]
+
+
+def check_when_busy(when_busy: WhenBusy) -> WhenBusy:
+    """Give it back; raise `InvalidInput` unless it is one."""
+    if when_busy not in get_args(WhenBusy):
+        raise InvalidInput(field="when_busy", problem=f"must be one of {', '.join(get_args(WhenBusy))}")
+    return when_busy
 
 
 def check_content(content: str | list[Any]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from turnlog.engines.open import open_engine
 from turnlog.engines.protocol import Engine
-from turnlog.errors import InvalidInput, NotRetryable, StoreError, TooLarge, UnknownTurn
+from turnlog.errors import InvalidInput, NotRetryable, RecordDamaged, StoreError, TooLarge
 from turnlog.events.clock import Clock, SystemClock
 from turnlog.events.codec import accept_body, check_value, content_digest
 from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check_thread_id, check_turn_id
@@ -21,7 +21,15 @@ from turnlog.folds.entries import TimelineView
 from turnlog.folds.history import History
 from turnlog.folds.turn import TurnView
 from turnlog.journal.follow import Batch, Hub, batches, follow, parse_cursor
-from turnlog.journal.jobs import Accepted, RequestJob, SubmitJob, ThreadItemJob, check_content
+from turnlog.journal.jobs import (
+    Accepted,
+    RequestJob,
+    SubmitJob,
+    ThreadItemJob,
+    WhenBusy,
+    check_content,
+    check_when_busy,
+)
 from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.recovery import Recovered
@@ -119,14 +127,18 @@ class Log:
         model_provider: str | None = None,
         workspace: str | None = None,
         stream_id: str | None = None,
+        when_busy: WhenBusy = "refuse",
     ) -> Receipt[Turn]:
         """Accept a person's message: durable when the receipt is, and no agent may start before.
 
         `content` is text or a list of Responses input parts. The same `key` in the same thread gives the same turn,
-        with `duplicate` set; with other content the receipt raises `KeyConflict`. It raises `Busy` while another turn
-        of the thread is open, and `StoreUnavailable` when the store failed: the same key tells later what became of it.
-        Invalid input raises at once.
+        with `duplicate` set; with other content the receipt raises `KeyConflict`. While other turns of the thread are
+        open, it raises `Busy` (`refuse`), or the turn waits behind them until it is `Turn.ready` (`queue`), or they are
+        asked to end, once the message is durable, and the turn waits for that (`replace`); `Overloaded` when
+        `QUEUE_TURNS_MAX` are open. It raises `StoreUnavailable` when the store failed: the same key tells later what
+        became of it. Invalid input raises at once.
         """
+        check_when_busy(when_busy)
         check_content(content)
         check_value("content", content)
         files = _attachments(attachments)
@@ -141,15 +153,23 @@ class Log:
             model_provider=model_provider,
         )
         turn_id = self._ids.turn_id(self._clock.now_us()) if turn is None else check_turn_id(turn)
-        return self._submit(check_thread_id(thread), turn_id, body)
+        return self._submit(check_thread_id(thread), turn_id, body, when_busy)
 
-    def _submit(self, thread: str, turn: str, body: Submitted) -> Receipt[Turn]:
+    def _submit(self, thread: str, turn: str, body: Submitted, when_busy: WhenBusy) -> Receipt[Turn]:
         data = accept_body(body)
         if body.retry_of is None and len(data) > SUBMISSION_BYTES_MAX:
             raise TooLarge(
                 field="content", limit="SUBMISSION_BYTES_MAX", limit_value=SUBMISSION_BYTES_MAX, given=len(data)
             )
-        job = SubmitJob(thread=thread, turn=turn, body=body, data=data, finish=self._accepted, size_bytes=len(data))
+        job = SubmitJob(
+            thread=thread,
+            turn=turn,
+            body=body,
+            data=data,
+            when_busy=when_busy,
+            finish=self._accepted,
+            size_bytes=len(data),
+        )
         return self._writer.put(job)
 
     def _accepted(self, accepted: Accepted) -> Turn:
@@ -158,19 +178,23 @@ class Log:
             accepted = Accepted(accepted.row, True, open_turn)
         return Turn(self._writer, accepted)
 
-    def retry(self, thread: str, turn: str) -> Receipt[Turn]:
+    def retry(self, thread: str, turn: str, *, when_busy: WhenBusy = "refuse") -> Receipt[Turn]:
         """Submit an interrupted turn's message again, as its one child; again, it gives that child as `duplicate`.
 
-        Raises `NotRetryable` for a turn that is not interrupted, `UnknownThread` or `UnknownTurn`.
+        `when_busy` is as for `submit`. Raises `NotRetryable` for a turn that is not interrupted, `UnknownThread`,
+        `UnknownTurn`, or `RecordDamaged` when its message cannot be read.
         """
+        check_when_busy(when_busy)
         view = self.turn_view(thread, turn)
         if view.state != "interrupted":
             raise NotRetryable(thread=thread, turn=turn, state=view.state)
-        body = next((event.body for event in self.events(thread, turn=turn)), None)
-        if not isinstance(body, Submitted):
-            raise UnknownTurn(thread=thread, turn=turn)
-        again = msgspec.structs.replace(body, key=None, retry_of=turn)
-        return self._submit(thread, self._ids.turn_id(self._clock.now_us()), again)
+        first = next(self.events(thread, turn=turn), None)
+        if first is None or not isinstance(first.body, Submitted):
+            raise RecordDamaged(
+                problem="the message of the turn cannot be read", seq=view.seq_first, kind=Submitted.kind
+            )
+        again = msgspec.structs.replace(first.body, key=None, retry_of=turn)
+        return self._submit(thread, self._ids.turn_id(self._clock.now_us()), again, when_busy)
 
     def turn(
         self,

@@ -50,6 +50,8 @@ class Plan:
     view: TurnView | None = None
     """The view of `turn` after that write, and what is newly counted in it."""
     counted: set[str] = field(default_factory=set)
+    opens: OpenTurn | None = None
+    """The turn that it brings. It is the log's to work on once the plan is durable."""
     settles: list[tuple[OpenDraft, list[Receipt[None]]]] = field(default_factory=list)
     """Receipts of draft text that this plan makes durable, or replaces."""
     unfinished: bool = False
@@ -155,6 +157,9 @@ class Plan:
             self.turn.counted |= self.counted
         if self.fold is not None:
             self.state.take(self.events, self.fold, self.turn)
+        if self.opens is not None:
+            self.opens.ours = True
+            self.state.open[self.opens.row.turn] = self.opens
         if dones and dones[-1].head == self.state.head:
             self.state.rev = dones[-1].rev
         elif dones:  # drafts alone name no base: somebody appended before them, and that is still to be read

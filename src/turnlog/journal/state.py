@@ -156,6 +156,11 @@ class ThreadState:
     stale: bool = False
     """Somebody else may have written: read before the next use."""
 
+    def open_before(self, seq: int) -> list[OpenTurn]:
+        """The open turns that were submitted before `seq`, the first one first."""
+        earlier = [turn for turn in self.open.values() if turn.row.seq_first < seq]
+        return sorted(earlier, key=lambda turn: turn.row.seq_first)
+
     def fold_after(self, events: Iterable[Event]) -> ThreadFold:
         """The thread's fold as it will be after `events`; nothing is changed yet."""
         fold = self.fold or ThreadFold()

@@ -11,6 +11,7 @@ from turnlog.events.ids import check_name
 from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.jobs import Accepted
+from turnlog.journal.line import ReadyJob, StartJob
 from turnlog.journal.receipt import Receipt, settled
 from turnlog.journal.records import turn_view
 from turnlog.journal.turn_jobs import (
@@ -19,7 +20,6 @@ from turnlog.journal.turn_jobs import (
     DropAttemptJob,
     InterruptJob,
     ItemJob,
-    StartJob,
     StepJob,
 )
 from turnlog.journal.writer import Writer
@@ -64,10 +64,18 @@ class Turn:
         if self.duplicate:
             raise DuplicateTurn(thread=self.thread, turn=self.id, state=self.state)
 
+    def ready(self) -> Receipt[None]:
+        """Wait for the turn's time: done when no turn that was submitted before it in its thread is open.
+
+        A turn that is asked to end while it waits is settled, as `cancelled`. Raises `AlreadySettled` when the turn
+        ended waiting, and `Fenced` when another writer took it over.
+        """
+        return self._writer.put(ReadyJob(**self._names))
+
     def start(self, agent: str | None = None, agent_version: str | None = None) -> Receipt[int]:
         """The work begins: once the receipt is durable, and not before, an agent may run. Gives the event's seq.
 
-        Raises `IllegalTransition` when it has begun before.
+        Raises `IllegalTransition` when it has begun before, and `Busy` while an earlier turn of its thread is open.
         """
         for field, name in (("agent", agent), ("agent_version", agent_version)):
             if name is not None:

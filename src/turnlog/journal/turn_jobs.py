@@ -28,7 +28,6 @@ from turnlog.events.kinds import (
     Reason,
     Step,
     ThreadLate,
-    WorkerStarted,
 )
 from turnlog.folds.states import STARTED, next_state
 from turnlog.folds.turn import encode_view, is_assistant_message
@@ -150,23 +149,6 @@ class TurnJob(Job):
     def facts(self) -> dict[str, str | None]:
         """See `Job`."""
         return {"thread": self.thread, "turn": self.turn}
-
-
-@dataclass(kw_only=True, eq=False, slots=True)
-class StartJob(TurnJob):
-    """The owner begins to work."""
-
-    agent: str | None
-    agent_version: str | None
-
-    def plan(self, plan: Plan, turn: OpenTurn, desk: Desk) -> None:
-        """See `TurnJob`."""
-        self.check_kind(turn, WorkerStarted.kind)
-        plan.event(
-            WorkerStarted(owner=desk.owner, fence=self.fence, agent=self.agent, agent_version=self.agent_version),
-            self.turn,
-        )
-        plan.write_events(turn)
 
 
 @dataclass(kw_only=True, eq=False, slots=True)

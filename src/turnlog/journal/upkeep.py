@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 
 from turnlog.errors import StoreError
 from turnlog.journal.follow import Hub
 from turnlog.journal.jobs import Job, SubmitJob
+from turnlog.journal.line import Parked
 from turnlog.journal.plan import Desk
 from turnlog.journal.receipt import Receipt, settle
 from turnlog.journal.recovery import Pair, Recovered, recover
@@ -23,10 +24,11 @@ NEVER = float("inf")
 class Upkeep:
     """Runs in the writer's thread. Times are seconds of the boot-time clock."""
 
-    def __init__(self, desk: Desk, hub: Hub, states: MutableMapping[str, ThreadState]) -> None:
+    def __init__(self, desk: Desk, hub: Hub, states: MutableMapping[str, ThreadState], parked: Parked) -> None:
         self._desk = desk
         self._hub = hub
         self._states = states
+        self._parked = parked
         self._shared = desk.engine.caps.shared
         self._mine: dict[str, list[OpenTurn]] = {}
         self._owed: dict[Pair, CompleteJob | InterruptJob] = {}
@@ -74,6 +76,7 @@ class Upkeep:
             self._owed[job.thread, job.turn] = job
             self._owed_at = soon
         elif isinstance(job, SubmitJob):
+            job.disown()
             self._recover_at = min(self._recover_at, soon)
 
     def owed(self, now: float) -> list[CompleteJob | InterruptJob]:
@@ -143,22 +146,17 @@ class Upkeep:
             if (state := self._states.get(thread)) is not None:
                 catch_up(engine, state, self._desk.owner)
                 self.follow(state)
-        settle([], self._hub.wakes(threads))
+        self._stir(threads)
         lease_end = engine.lease_end()
         self._recover_at = clock.boot_s() + min(LEASE_S, LEASE_S if lease_end is None else lease_end)
         return found
 
     def may_be_dead(self, job: Job) -> bool:
-        """A submission met an open turn of another writer: when that one was dead, it may be tried once more."""
+        """A job met an open turn of another writer: when that one was dead, it may be tried once more."""
         state = self._states.get(job.thread)
-        if (
-            not isinstance(job, SubmitJob)
-            or job.recovered
-            or state is None
-            or all(turn.row.owner == self._desk.owner for turn in state.open.values())
-        ):
+        if job.looked or state is None or all(turn.row.owner == self._desk.owner for turn in state.open.values()):
             return False
-        job.recovered = True
+        job.looked = True
         try:
             return any(recovered.thread == job.thread for recovered in self.recover())
         except Exception:
@@ -178,7 +176,12 @@ class Upkeep:
                 catch_up(self._desk.engine, state, self._desk.owner)
                 self.follow(state)
         self._position = position
-        settle([], self._hub.wakes(changed))
+        self._stir(changed)
+
+    def _stir(self, threads: Collection[str]) -> None:
+        """Tell those who wait for something in these threads that it may have come."""
+        self._parked.stir(threads)
+        settle([], self._hub.wakes(threads))
 
     def _stored_ends(self) -> dict[Pair, int]:
         """The last seq of each own open turn, as stored: most changes are own writes, so all are asked for at once."""

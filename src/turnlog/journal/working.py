@@ -64,6 +64,7 @@ class Working:
         turn: Turn = yield self._receipt
         turn.refuse_duplicate()
         try:
+            yield turn.ready()
             yield turn.start(*self._agent)
         except Exception as error:
             yield from self._abandon(error)

@@ -15,6 +15,7 @@ from turnlog.engines.protocol import Done, Engine, Moved, Outcome, OwnerId, Writ
 from turnlog.errors import (
     Busy,
     ForkedLog,
+    Overloaded,
     StoreBusy,
     StoreClosed,
     StoreError,
@@ -24,6 +25,7 @@ from turnlog.events.clock import Clock
 from turnlog.journal.follow import Hub
 from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.lanes import Lanes
+from turnlog.journal.line import Parked, ReadyJob
 from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.receipt import Receipt, Settlement, settle
 from turnlog.journal.recovery import Recovered
@@ -69,7 +71,8 @@ class Writer:
         self._rested = False
         self._jobs_max = BATCH_JOBS_QUICK_MAX
         self._states: OrderedDict[str, ThreadState] = OrderedDict()
-        self._upkeep = Upkeep(self._desk, hub, self._states)
+        self._parked = Parked()
+        self._upkeep = Upkeep(self._desk, hub, self._states, self._parked)
         hub.on_watch = self._nudge
         self._thread = threading.Thread(target=self._run, name="turnlog-writer", daemon=True)
         self._thread.start()
@@ -149,6 +152,7 @@ class Writer:
             self._died = error
             waiting = [receipt for job in self._lanes.waiting() for receipt in _all_receipts(job)]
             waiting += [*self._in_hand, *self._lanes.pending.receipts(), *(receipt for _, receipt in self._tasks)]
+            waiting += self._parked.receipts()
         refusal = StoreError(detail=f"the writer has ended by a defect: {error!r}")
         settle([(receipt, None, refusal) for receipt in waiting if not receipt.done()], self.hub.close())
 
@@ -159,6 +163,7 @@ class Writer:
                 jobs, tasks = self._take()
                 if not jobs and not tasks and self._closing:
                     if settled_own:
+                        settle([(receipt, None, StoreClosed()) for receipt in self._parked.receipts()])
                         return
                     self._settle_own()
                     settled_own = True
@@ -183,7 +188,8 @@ class Writer:
             self._wake.wait(WRITER_QUIET_S)
         while True:
             now = self._clock.boot_s()
-            for job in (*self._lanes.pending.due(now, all_of_them=self._closing), *self._upkeep.owed(now)):
+            due = self._lanes.pending.due(now, all_of_them=self._closing)
+            for job in (*due, *self._upkeep.owed(now), *self._parked.take()):
                 self._lanes.put(job)
             if self._lanes.ready or self._tasks or self._closing:
                 break
@@ -211,16 +217,27 @@ class Writer:
                 state = self._state(job.thread, maybe_new=isinstance(job, SubmitJob))
                 sealed.append((job, job.seal(state, self._desk)))
             except Busy as busy:
-                if self._upkeep.may_be_dead(job):
-                    again.append(job)
-                else:
-                    settlements += _refused(job, busy)
+                settlements += self._busy(job, busy, again)
             except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
                 settlements += self._failed(job, error)
         changed = self._commit(sealed, settlements, again)
+        self._parked.stir(changed)
         settle(settlements, self.hub.wakes(changed))
         self._forget_some()
         self._release(jobs, again)
+
+    def _busy(self, job: Job, busy: Busy, again: list[Job]) -> list[Settlement]:
+        """Open turns are in the way of a job: it is refused, or waits for them if that is what it is for."""
+        if self._upkeep.may_be_dead(job):
+            again.append(job)
+            return []
+        if not isinstance(job, ReadyJob):
+            return _refused(job, busy)
+        try:
+            self._parked.add(job)
+        except Overloaded as error:
+            return _refused(job, error)
+        return []
 
     def _commit(self, sealed: list[tuple[Job, Plan]], settlements: list[Settlement], again: list[Job]) -> list[str]:
         """Commit the plans and answer them. Returns the threads that changed."""
@@ -281,7 +298,7 @@ class Writer:
         """Answer a job that could not be worked out, or whose `plan` may be stored or not: the store tells later."""
         if isinstance(error, StoreUnavailable):
             error = StoreUnavailable(detail=error.detail, **job.facts())
-        if isinstance(error, StoreError):
+        if isinstance(error, StoreError) or (isinstance(job, SubmitJob) and job.stored):
             self._upkeep.doubt(job)
         if isinstance(job, TurnJob):
             self._keep_text(job, error)

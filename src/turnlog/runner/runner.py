@@ -29,8 +29,9 @@ from turnlog.errors import (
 )
 from turnlog.events.kinds import Reason, Requested, Submitted
 from turnlog.folds.states import TERMINAL, State
-from turnlog.journal.ends import detail_of, reason_of
+from turnlog.journal.ends import detail_of, reason_of, told_by
 from turnlog.journal.log import Log
+from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
 from turnlog.limits import AGENT_HARD_S, AGENT_IDLE_S, AGENT_STOP_S, REQUESTS_PER_TURN_MAX
 from turnlog.runner.pen import Pen
@@ -77,6 +78,7 @@ async def run_turn(
 ) -> Ran:
     """Take `turn`, which this log submitted, to its end with the agent that `agent_factory` makes.
 
+    It waits until no turn that was submitted before it is open; only then the agent is made, and its limits begin.
     `workspace` None means the one named by the submission, if any. The agent may be silent for `idle_s` seconds (not
     counted while a person is asked), may take `hard_s` in all, and `stop_s` to clean up once it is cancelled. Returns
     how the turn ended, also when it was settled by somebody else meanwhile. Raises `Fenced` when another writer took
@@ -85,6 +87,8 @@ async def run_turn(
     turn as `cancelled` and goes on.
     """
     turn.refuse_duplicate()
+    if turn.state in TERMINAL:
+        raise AlreadySettled(thread=turn.thread, turn=turn.id, state=turn.state)
     run = _Run(turn, agent_factory, log, workspace, _Limits(idle_s, hard_s, stop_s))
     inner = asyncio.create_task(run.run())
     cancelled: asyncio.CancelledError | None = None
@@ -119,7 +123,7 @@ class _Run:
     async def run(self) -> Ran:
         """Prepare, start, run and settle."""
         try:
-            end = await self._start_and_play()
+            end = await self._wait_start_and_play()
         except StoreError as error:
             end = error
         if isinstance(end, AlreadySettled):
@@ -132,7 +136,9 @@ class _Run:
 
     # --- before -------------------------------------------------------------------------------------------------
 
-    async def _start_and_play(self) -> Finish | _Cut | TurnlogError:
+    async def _wait_start_and_play(self) -> Finish | _Cut | TurnlogError:
+        if (cut := await self._wait()) is not None:
+            return cut
         try:
             agent = self._factory()
             name, version = agent.name, agent.version
@@ -145,6 +151,17 @@ class _Run:
             return self._cut.result()
         await self._turn.start(agent=name, agent_version=version)
         return await self._play(asyncio.create_task(self._speak(agent, task)))
+
+    async def _wait(self) -> _Cut | TurnlogError | None:
+        """Wait for the turn's time. Gives what cut the wait short; a request to end it is met by the journal."""
+        ready = asyncio.ensure_future(_outcome(self._turn.ready()))
+        ends: set[asyncio.Future[Any]] = {ready, self._cut}
+        await asyncio.wait(ends, return_when="FIRST_COMPLETED")
+        if not self._cut.done():
+            return await ready
+        ready.cancel()
+        await asyncio.gather(ready, return_exceptions=True)
+        return self._cut.result()
 
     async def _speak(self, agent: Agent, task: Task) -> Finish:
         finish = await agent.run(task, self._pen.emit)
@@ -218,7 +235,7 @@ class _Run:
             async for request in self._turn.requests():
                 self._requests.put_nowait(request)
                 if request.what == "interrupt":
-                    self.end(_Cut("cancelled", None if request.by is None else f"interrupted by {request.by}"))
+                    self.end(_Cut("cancelled", told_by(request)))
         except TurnlogError as error:
             self.end(_verdict(error))
         else:
@@ -266,6 +283,15 @@ class _Run:
         """How somebody else settled the turn."""
         view = await asyncio.to_thread(self._log.turn_view, self._turn.thread, self._turn.id)
         return Ran(state=view.state, reason=view.reason)
+
+
+async def _outcome(ready: Receipt[None]) -> AlreadySettled | None:
+    """Wait for a turn's time; the turn may end before it comes."""
+    try:
+        await ready
+    except AlreadySettled as settled:
+        return settled
+    return None
 
 
 def _look_at(agent: asyncio.Task[Finish]) -> None:
