@@ -208,3 +208,76 @@ FEED_PIECES_MAX: Final = 128
 
 FEED_BYTES_MAX: Final = 64 * 1_024
 """Bytes of those pieces: a thousand watched threads hold 64 MiB at the most."""
+
+# --- the server -------------------------------------------------------------------------------------------------
+
+CONNECTIONS_MAX: Final = 4_096
+"""Open connections of a server: four times the streams it is measured with; more are told to come back (503)."""
+
+WRITE_BUFFER_BYTES: Final = 64 * 1_024
+"""Bytes that wait for one slow client, beside what its stream is about to send: a thousand of them hold 64 MiB."""
+
+CONNECTION_KERNEL_BYTES: Final = 16 * 1_024
+"""Unsent bytes the kernel keeps of one connection, where it can be told: else it takes up to some MiB, and a client that
+reads nothing is found out late."""
+
+CONNECTION_DEAD_MS: Final = 30_000
+"""Milliseconds after which the kernel gives up a client that acknowledges nothing, where it can be told so: as long as a
+stream may stall."""
+
+HEAD_BYTES_MAX: Final = 64 * 1_024
+"""Bytes of a request's line and headers: ids in paths are at most some KiB, cookies of other servers on this host more."""
+
+HEAD_S: Final = 10.0
+"""Seconds that a request's head may take, or a new connection be silent: browsers open some ahead, and open others."""
+
+KEEP_ALIVE_S: Final = 15
+"""Seconds a connection waits for its next request: a person reads for longer, and a new one costs a millisecond."""
+
+REQUEST_BYTES_MAX: Final = 256 * 1_024
+"""Bytes of a request's body: four times what an event keeps, as a form or JSON may write one byte as three or more."""
+
+REQUEST_DISCARDED_BYTES_MAX: Final = 4 * 1_024 * 1_024
+"""Bytes of a larger body that are read and thrown away, so that who sent it can still read why it was refused."""
+
+REQUEST_S: Final = 20.0
+"""Seconds a body may take to arrive: 256 KiB at 13 kB a second, a poor phone connection."""
+
+TURNS_AT_ONCE_MAX: Final = 1_000
+"""Open turns that one server works on: five times what it is measured with. Each holds a task and its history."""
+
+STOP_ANSWERS_S: Final = 5
+"""Seconds that a stopping server waits for answers on their way: streams have ended by then, and a write takes longer
+only on a disk that has stopped."""
+
+# --- the page ---------------------------------------------------------------------------------------------------
+
+PAGE_TURNS: Final = 30
+"""Turns on a page of a thread, and so of what a live page follows: more than anybody reads back in one go."""
+
+PAGE_LOOSE: Final = 200
+"""Messages without a turn, and notices between turns, on one page: the page says when there are more."""
+
+TRACE_ROWS_SHOWN: Final = 200
+"""Rows of a trace on one page: a running turn shows its newest, the turn's own page leads to all others."""
+
+TRACE_DEPTH_SHOWN: Final = 8
+"""Levels to which a page nests the rows of a trace; deeper ones stand beside their parent, on a phone's width."""
+
+ROW_TEXT_CHARS: Final = 3_000
+"""Characters of one text of a trace's row, at most 18 KB when all are escapes: the raw item is a link away."""
+
+MESSAGE_BLOCKS_MAX: Final = 1_500
+"""Elements that one message is laid out in; a longer one is shown as plain text, which needs few."""
+
+CHILDREN_MAX: Final = 400
+"""Children of one element: an operation that puts them in order names each, and must fit a frame."""
+
+FRAMES_PER_S: Final = 10
+"""Frames a second that a live page sends while text grows: what an eye follows, at a third of the bytes of 30."""
+
+FRAME_BYTES_MAX: Final = 64 * 1_024
+"""Bytes of one frame of a live page: a slow client gets the next one soon, and no buffer holds more."""
+
+PAGES_CPU_SHARE: Final = 0.5
+"""Share of one core that all live pages together render with; above it they come less often than `FRAMES_PER_S`."""

@@ -13,6 +13,7 @@ from turnlog.cli.doctor import doctor, installed_version
 from turnlog.cli.options import JSON_WANTED, chosen_store, store_option
 from turnlog.cli.output import OutputLost, complain, complain_json, open_streams, silence, written
 from turnlog.cli.recover import recover
+from turnlog.cli.serve import serve
 from turnlog.cli.show import show
 from turnlog.cli.tail import tail
 from turnlog.cli.threads import threads
@@ -80,5 +81,5 @@ def main(store: str | None) -> None:
     """A flight recorder for AI agents: what was asked, done and answered, kept through any crash."""
 
 
-for _command in (ask, threads, show, tail, recover, doctor):
+for _command in (serve, ask, threads, show, tail, recover, doctor):
     main.add_command(_command)

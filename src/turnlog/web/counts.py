@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(kw_only=True)
 class Counts:
-    """Counts since the server began, but for `streams`, `running` and `waiting`, which are those of this moment.
+    """Counts since the server began, but for `running` and `waiting`, which are those of this moment.
 
     The keys are names from our own tables, never a client's words: so their number is bounded.
     """
 
-    streams: int = 0
     running: int = 0
     waiting: int = 0
     turns: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final
 
+from turnlog.errors import (
+    AgentFailed,
+    AlreadySettled,
+    Fenced,
+    InvalidInput,
+    Overloaded,
+    StoreClosed,
+    StoreError,
+    TurnlogError,
+)
 from turnlog.events.kinds import Attachment
+from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
-from turnlog.runner.runner import AgentFactory
+from turnlog.limits import AGENT_STOP_S, TURNS_AT_ONCE_MAX
+from turnlog.runner.runner import AgentFactory, run_turn
+from turnlog.web.counts import Counts
 
-WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
+_logger = logging.getLogger("turnlog")
+
+STOPPED: Final = "the server was stopped"
+"""The detail of turns that end because their server does."""
+
+_CLOSE_S: Final = 2 * AGENT_STOP_S
+"""Seconds that closing waits for agents that were told to end, and then are cancelled."""
 
 
 class Work:
-    """Takes submissions and runs their turns. `agents` are makers of agents by name, `agent` is the default one."""
+    """Takes submissions and runs their turns. `agents` are makers of agents by name, `agent` is the default one.
+
+    Use it in one event loop. `counts` is told what runs and how it ends.
+    """
 
     def __init__(
-        self, log: Log, agents: Mapping[str, AgentFactory], *, agent: str, workspace: Path | None = None
+        self,
+        log: Log,
+        agents: Mapping[str, AgentFactory],
+        *,
+        agent: str,
+        workspace: Path | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self._log = log
         self._agents = agents
         self._agent = agent
         self._workspace = workspace
+        self._counts = counts or Counts()
+        self._accepting: set[asyncio.Task[Turn]] = set()
+        self._runs: dict[asyncio.Task[None], _Run] = {}
+        self._closed = False
 
     async def submit(
         self,
@@ -38,14 +72,132 @@ class Work:
     ) -> Turn:
         """Accept a submission and begin to run it; returns when it is durable. A duplicate is not run again.
 
-        Raises what `Log.submit` raises, and `InvalidInput` for an agent that is not there.
+        Cancelling who waits cancels neither the submission nor the turn. Raises what `Log.submit` raises,
+        `InvalidInput` for an agent that is not there, and `Overloaded` when `TURNS_AT_ONCE_MAX` turns are open here.
         """
-        raise NotImplementedError
 
-    async def retry(self, thread: str, turn: str, *, agent: str | None = None) -> Turn:
-        """Ask an interrupted turn again, see `Log.retry`."""
-        raise NotImplementedError
+        async def accept() -> Turn:
+            return await self._log.submit(
+                thread,
+                content,
+                key=key,
+                turn=turn,
+                attachments=attachments,
+                workspace=None if self._workspace is None else str(self._workspace),
+                when_busy=when_busy,
+            )
+
+        return await self._accept(thread, accept, agent)
+
+    async def retry(self, thread: str, turn: str, *, agent: str | None = None, when_busy: WhenBusy = "refuse") -> Turn:
+        """Ask an interrupted turn again, see `Log.retry`; by the agent it had, if that is here and none is named."""
+
+        async def accept() -> Turn:
+            return await (await asyncio.to_thread(self._log.retry, thread, turn, when_busy=when_busy))
+
+        if agent is None:
+            before = await asyncio.to_thread(self._log.turn_view, thread, turn)
+            agent = before.agent if before.agent in self._agents else None
+        return await self._accept(thread, accept, agent)
 
     async def close(self) -> None:
-        """Interrupt what runs (`cancelled`) and what waits (`not_started`), and return when all of it is settled."""
-        raise NotImplementedError
+        """Interrupt what runs (`cancelled`) and what waits (`not_started`), and return when all of it is settled.
+
+        What could not be settled by then is left to the log's own closing, or to recovery.
+        """
+        self._closed = True
+        await _all_done(self._accepting, None)
+        ends = [run.stop() for run in self._runs.values()]
+        for error in await asyncio.gather(*ends, return_exceptions=True):
+            if isinstance(error, BaseException) and not isinstance(error, AlreadySettled | Fenced):
+                _logger.error("a turn could not be settled at the end of the server: %s", error)
+        await _all_done(self._runs, _CLOSE_S)
+        for task in self._runs:
+            task.cancel()
+        await _all_done(self._runs, _CLOSE_S)
+
+    # --- accepting ----------------------------------------------------------------------------------------------
+
+    async def _accept(self, thread: str, accept: Callable[[], Awaitable[Turn]], agent: str | None) -> Turn:
+        """Make a turn durable and hand it to a task, both in a task of their own: who asked may go away."""
+        name = self._agent if agent is None else agent
+        if name not in self._agents:
+            raise InvalidInput(field="agent", problem=f"must be one of {', '.join(self._agents)}")
+        if self._closed:
+            raise StoreClosed
+        if len(self._runs) + len(self._accepting) >= TURNS_AT_ONCE_MAX:
+            raise Overloaded(thread=thread, limit="TURNS_AT_ONCE_MAX", limit_value=TURNS_AT_ONCE_MAX)
+        task = asyncio.create_task(self._accept_and_run(accept, self._agents[name]))
+        self._accepting.add(task)
+        task.add_done_callback(self._accepted)
+        return await asyncio.shield(task)
+
+    async def _accept_and_run(self, accept: Callable[[], Awaitable[Turn]], factory: AgentFactory) -> Turn:
+        turn = await accept()
+        if not turn.duplicate:
+            run = _Run(self._log, turn, factory, self._counts, lambda: self._closed)
+            task = asyncio.create_task(run.run())
+            self._runs[task] = run
+            task.add_done_callback(self._ran)
+        return turn
+
+    def _accepted(self, task: asyncio.Task[Turn]) -> None:
+        self._accepting.discard(task)
+        if not task.cancelled():
+            task.exception()  # who asked was told, if still there
+
+    def _ran(self, task: asyncio.Task[None]) -> None:
+        del self._runs[task]
+
+
+class _Run:
+    """One turn that this server runs."""
+
+    def __init__(
+        self, log: Log, turn: Turn, factory: AgentFactory, counts: Counts, stopping: Callable[[], bool]
+    ) -> None:
+        self._log, self._turn, self._factory = log, turn, factory
+        self._counts, self._stopping = counts, stopping
+        self._begun = False
+
+    async def run(self) -> None:
+        """Take the turn to its end. What goes wrong is logged here: nobody else waits for it."""
+        self._counts.waiting += 1
+        try:
+            ran = await run_turn(self._turn, self._make_agent, log=self._log)
+            self._counts.turns[ran.state, ran.reason or ""] += 1
+        except StoreError as error:
+            self._counts.store_errors[type(error).__name__] += 1
+            _logger.warning("turn %r is not written, it is settled when the store works: %s", self._turn.id, error)
+        except AlreadySettled:  # before its time came
+            view = await asyncio.to_thread(self._log.turn_view, self._turn.thread, self._turn.id)
+            self._counts.turns[view.state, view.reason or ""] += 1
+        except TurnlogError as error:
+            _logger.warning("turn %r was left: %s", self._turn.id, error)
+        except Exception:
+            _logger.exception("turn %r met a defect", self._turn.id)
+        finally:
+            if self._begun:
+                self._counts.running -= 1
+            else:
+                self._counts.waiting -= 1
+
+    def _make_agent(self) -> Any:
+        """The runner asks for the agent when the turn's time has come, and then the turn is begun."""
+        if self._stopping():
+            raise AgentFailed(reason="not_started", detail=STOPPED)
+        agent = self._factory()
+        self._begun = True
+        self._counts.waiting -= 1
+        self._counts.running += 1
+        return agent
+
+    async def stop(self) -> None:
+        """Settle the turn: the runner sees it, and ends the agent."""
+        await self._turn.interrupt("cancelled" if self._begun else "not_started", STOPPED)
+
+
+async def _all_done(tasks: Iterable[asyncio.Task[Any]], seconds: float | None) -> None:
+    waited = list(tasks)
+    if waited:
+        await asyncio.wait(waited, timeout=seconds)

@@ -1,0 +1,27 @@
+"""The application: all routes of a site, behind the guard."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from turnlog.errors import TurnlogError
+from turnlog.web import metrics
+from turnlog.web.guard import Guard, Guarding
+from turnlog.web.problems import http_problem, turnlog_problem
+from turnlog.web.site import Site
+
+
+def create_app(site: Site, *, guard: Guard) -> Starlette:
+    """The routes of `site`, behind `guard`. Every error that a route raises becomes a problem document."""
+    routes: list[Route] = [*metrics.ROUTES]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Guarding, guard=guard, counts=site.counts)],
+        exception_handlers={TurnlogError: turnlog_problem, HTTPException: http_problem},
+    )
+    app.router.redirect_slashes = False
+    app.state.site = site
+    return app

@@ -1,0 +1,85 @@
+"""One HTTP connection: uvicorn's, with bounds on heads, time, and what waits for a slow client."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from turnlog.limits import CONNECTION_DEAD_MS, CONNECTION_KERNEL_BYTES, HEAD_BYTES_MAX, HEAD_S, WRITE_BUFFER_BYTES
+
+ABORT: Final = "turnlog.abort"
+"""The ASGI extension that cuts the connection off: a callable without arguments."""
+
+_SOCKET_OPTIONS: Final = {"TCP_NOTSENT_LOWAT": CONNECTION_KERNEL_BYTES, "TCP_USER_TIMEOUT": CONNECTION_DEAD_MS}
+
+
+class Connection(HttpToolsProtocol):
+    """A client that is slow to ask is sent away, and one that is slow to read holds a bounded number of bytes."""
+
+    _head_bytes = 0
+    _in_head = True
+    _head_end: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        _bound_kernel(transport.get_extra_info("socket"))
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing more to wait for."""
+        self._head_is_over()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take some bytes; as long as they are of a head, they are counted."""
+        if self._in_head:
+            self._await_head()
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+            self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        """See `HttpToolsProtocol`."""
+        super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: it may take its time from here on, as others look after that."""
+        self._in_head = False
+        self._head_is_over()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """What comes next is another head."""
+        super().on_message_complete()
+        self._in_head, self._head_bytes = True, 0
+
+    def _await_head(self) -> None:
+        if self._head_end is None:
+            self._head_end = self.loop.call_later(HEAD_S, self._refuse, 408)
+
+    def _head_is_over(self) -> None:
+        if self._head_end is not None:
+            self._head_end.cancel()
+            self._head_end = None
+
+    def _refuse(self, status: int) -> None:
+        """Answer a head that is too large or too slow, unless another answer is on its way, and hang up."""
+        self._head_is_over()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+        self.transport.close()
+
+
+def _bound_kernel(sock: Any) -> None:
+    """Where the system can: let it keep little that is not sent, and give up a peer that is gone without a word."""
+    for name, value in _SOCKET_OPTIONS.items():
+        if hasattr(socket, name) and sock is not None and sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,262 @@
+"""The guard: what reaches the routes comes from this server's own pages or from a program, never from another site.
+
+A web page of anybody can make a browser send requests to this machine. So every request names a host that is ours (a
+name that was pointed at us by DNS is not), what a browser says about where it comes from must be ourselves, and where
+others can reach the port at all they need the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from turnlog.limits import REQUEST_BYTES_MAX, REQUEST_DISCARDED_BYTES_MAX, REQUEST_S
+from turnlog.web.counts import Counts
+from turnlog.web.problems import http_problem, unexpected_problem
+
+_logger = logging.getLogger("turnlog")
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_METHODS: Final = SAFE | {"POST", "PUT", "PATCH", "DELETE"}
+
+_JSON: Final = "application/json"
+_FORM: Final = "application/x-www-form-urlencoded"
+_COOKIE_S: Final = 30 * 24 * 3_600
+
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+        "trusted-types turnlog"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Headers of every answer that does not set them itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard:
+    """Who is let in. `hosts` are the values of the Host header that mean us, None when a name cannot tell.
+
+    With a `token` every request but `/healthz` shows it, as a bearer or by the cookie that `/?token=` gives; `cookie`
+    is that cookie's name.
+    """
+
+    hosts: frozenset[str] | None
+    token: str | None = None
+    cookie: str = "turnlog"
+
+    def check(self, request: Request) -> Response | None:
+        """Raise `HTTPException` for a request that is not let in; an answer where that is all there is to do."""
+        self._check_host(request)
+        _check_origin(request)
+        if self.token is None or request.url.path == "/healthz":
+            return None
+        given = request.query_params.get("token")
+        if given is not None and request.url.path == "/" and request.method in SAFE:
+            return self._admit(request, given)
+        if not self._is_known(request):
+            raise HTTPException(
+                401, "This server needs its token: open /?token=TOKEN once.", {"WWW-Authenticate": "Bearer"}
+            )
+        return None
+
+    def _check_host(self, request: Request) -> None:
+        host = request.headers.getlist("host")
+        if len(host) != 1 or (self.hosts is not None and host[0].lower() not in self.hosts):
+            raise HTTPException(421, "The Host header does not name this server.")
+
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._is_token(bearer.strip())
+        return hmac.compare_digest(request.cookies.get(self.cookie, "").encode(), self._pass().encode())
+
+    def _is_token(self, given: str) -> bool:
+        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+    def _pass(self) -> str:
+        """What the cookie holds: it opens this server, and does not tell the token."""
+        return hmac.new((self.token or "").encode(), b"turnlog cookie", hashlib.sha256).hexdigest()
+
+    def _admit(self, request: Request, given: str) -> Response:
+        """Take the token out of the address, so that no history and no screenshot keeps it."""
+        if not self._is_token(given):
+            raise HTTPException(401, "This is not the token of this server.", {"WWW-Authenticate": "Bearer"})
+        rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "token"])
+        answer = RedirectResponse(f"/?{rest}" if rest else "/", 303)
+        answer.set_cookie(self.cookie, self._pass(), max_age=_COOKIE_S, httponly=True, samesite="strict")
+        return answer
+
+
+def loopback_hosts(port: int) -> frozenset[str]:
+    """The Host headers by which a browser on this machine names a server on its loopback address."""
+    names = ("127.0.0.1", "localhost", "[::1]")
+    return frozenset({f"{name}:{port}" for name in names} | (set(names) if port == 80 else set()))
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse what another site made a browser send. A program that is no browser says nothing of where it comes from.
+
+    A link on another site may lead to a page: what is read so is seen by nobody but the person who followed it.
+    """
+    headers = request.headers
+    navigation = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    if navigation and request.method in SAFE:
+        return
+    origin = headers.get("origin")
+    if origin is not None and origin.lower() not in {f"{scheme}://{headers['host'].lower()}" for scheme in _SCHEMES}:
+        raise HTTPException(403, "This request comes from another site.")
+    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise HTTPException(403, "This request comes from another site.")
+
+
+_SCHEMES: Final = ("http", "https")
+
+
+class Guarding:
+    """The guard as ASGI middleware around everything: checks, whole bodies, headers, counts, defects as answers."""
+
+    def __init__(self, app: ASGIApp, *, guard: Guard, counts: Counts) -> None:
+        self._app = app
+        self._guard = guard
+        self._counts = counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        answering = _Answering(send, self._counts, request.method)
+        try:
+            await self._pass_on(request, receive, answering)
+        except HTTPException as refusal:
+            answer = await http_problem(request, refusal)
+            await answer(scope, receive, answering)
+        except _Gone:
+            return
+        except Exception:
+            _logger.exception("a request met a defect: %s %s", request.method, request.url.path)
+            if answering.begun:
+                raise
+            answer = await unexpected_problem(request)
+            await answer(scope, receive, answering)
+
+    async def _pass_on(self, request: Request, receive: Receive, send: Send) -> None:
+        answer = self._guard.check(request)
+        if answer is not None:
+            await answer(request.scope, receive, send)
+        elif request.method in SAFE:
+            await self._app(request.scope, receive, send)
+        else:
+            body = await _whole_body(request, receive)
+            _check_type(request, body)
+            await self._app(request.scope, _given(body, receive), send)
+
+
+class _Answering:
+    """Sends an answer with the headers that every answer has, and counts it."""
+
+    def __init__(self, send: Send, counts: Counts, method: str) -> None:
+        self._send = send
+        self._counts = counts
+        self._method = method if method in _METHODS else "other"
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            self._counts.answers[self._method, message["status"]] += 1
+            headers = list(message.get("headers", ()))
+            there = {name.lower() for name, _ in headers}
+            message = {**message, "headers": [*headers, *(pair for pair in _HEADERS if pair[0] not in there)]}
+        await self._send(message)
+
+
+_HEADERS: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+# --- bodies ----------------------------------------------------------------------------------------------------
+
+
+class _Gone(Exception):
+    """The client went away before its request was whole: there is nobody to answer."""
+
+
+async def _whole_body(request: Request, receive: Receive) -> bytes:
+    """The body, so that no route waits for a client. Raises `HTTPException` for one too large or too slow."""
+    length = request.headers.get("content-length", "0")
+    if int(length) > REQUEST_BYTES_MAX and "expect" in request.headers:
+        raise _too_large()
+    try:
+        async with asyncio.timeout(REQUEST_S):
+            return await _read(receive)
+    except TimeoutError:
+        raise HTTPException(408, "The request did not arrive in time.", {"Connection": "close"}) from None
+
+
+async def _read(receive: Receive) -> bytes:
+    """Read a body. What is too large is read away within bounds: most clients see an answer only when all is sent."""
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more and size <= REQUEST_DISCARDED_BYTES_MAX:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        part = message.get("body", b"")
+        size += len(part)
+        more = message.get("more_body", False)
+        if size <= REQUEST_BYTES_MAX:
+            parts.append(part)
+        else:
+            parts.clear()
+    if size > REQUEST_BYTES_MAX:
+        raise _too_large()
+    return b"".join(parts)
+
+
+def _too_large() -> HTTPException:
+    return HTTPException(
+        413, f"The request is larger than REQUEST_BYTES_MAX ({REQUEST_BYTES_MAX} bytes).", {"Connection": "close"}
+    )
+
+
+def _check_type(request: Request, body: bytes) -> None:
+    """A form cannot be mistaken for JSON: a browser sends JSON to another site only after asking it."""
+    path = request.url.path
+    wanted = _FORM if path == "/t" or path.startswith("/t/") else _JSON
+    given = request.headers.get("content-type", "" if body else wanted).partition(";")[0].strip().lower()
+    if given != wanted:
+        raise HTTPException(415, f"The body must be {wanted}.")
+
+
+def _given(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
+    """A `receive` that gives a body that was read already, then waits for what comes."""
+    waiting = [body]
+
+    async def given() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return given

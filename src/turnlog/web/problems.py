@@ -1,0 +1,145 @@
+"""Errors as answers: a status, and a problem document (RFC 9457) or, on a page, the same for people."""
+
+from __future__ import annotations
+
+import html
+import re
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from turnlog import errors
+from turnlog.errors import CursorUnprovable, InvalidInput, StoreError, TurnlogError
+from turnlog.events.codec import json_line
+
+PROBLEM_JSON: Final = "application/problem+json"
+
+STATUSES: Final[dict[type[TurnlogError], int]] = {
+    errors.TurnlogError: 500,
+    errors.InvalidInput: 400,
+    errors.TooLarge: 413,
+    errors.NotJson: 400,
+    errors.Refused: 409,
+    errors.KeyConflict: 409,
+    errors.DuplicateTurn: 409,
+    errors.Busy: 409,
+    errors.IllegalTransition: 409,
+    errors.AlreadySettled: 409,
+    errors.Fenced: 409,
+    errors.OwnerAlive: 409,
+    errors.NotRetryable: 409,
+    errors.AlreadyDecided: 409,
+    errors.Overloaded: 503,
+    errors.UnknownThread: 404,
+    errors.UnknownTurn: 404,
+    errors.CursorUnprovable: 409,
+    errors.StoreError: 503,
+    errors.StoreBusy: 503,
+    errors.StoreUnavailable: 503,
+    errors.StoreClosed: 503,
+    errors.StoreVersion: 500,
+    errors.StoreMissing: 503,
+    errors.StoreForeign: 500,
+    errors.StoreDamaged: 500,
+    errors.ForkedLog: 500,
+    errors.RecordDamaged: 500,
+    errors.AgentFailed: 500,
+    errors.StartFailed: 500,
+}
+"""What each error is over HTTP: 503 where the same request may work a little later."""
+
+_RETRY_AFTER_S: Final = 1
+"""What a client is asked to wait after 503: as long as the journal waits between two looks at its store."""
+
+_HIDDEN: Final = frozenset({"detail"})
+"""What a store and an agent's start say of themselves may name files of this machine: it is for the server's log."""
+
+_PAGE: Final = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p>{detail}</p>
+<p><a href="/">All threads</a></p>
+</main>
+</body>
+</html>
+"""
+
+
+def status_of(error: TurnlogError) -> int:
+    """The status of an error; of a class without a row, that of its nearest parent."""
+    if isinstance(error, CursorUnprovable) and error.reason == "malformed":
+        return 400
+    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+
+
+def problem_document(error: TurnlogError) -> dict[str, Any]:
+    """`type`, `title`, `status`, `detail`, and the error's facts by name; no path of this machine."""
+    title = (type(error).__doc__ or "").partition("\n")[0]
+    facts = {name: value for name, value in error.facts.items() if name not in _HIDDEN and value is not None}
+    return {
+        **facts,
+        "type": f"urn:turnlog:problem:{_dashed(type(error).__name__)}",
+        "title": title,
+        "status": status_of(error),
+        "detail": _detail(error, title),
+    }
+
+
+def _dashed(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def _detail(error: TurnlogError, title: str) -> str:
+    """The error in a sentence of its own where it has more to say than its title."""
+    if isinstance(error, InvalidInput):
+        return f"{error.field}: {error.problem}"
+    return title
+
+
+async def turnlog_problem(request: Request, error: Exception) -> Response:
+    """The answer to a request that met an error of turnlog's. StoreErrors are counted."""
+    assert isinstance(error, TurnlogError)
+    if isinstance(error, StoreError):
+        request.app.state.site.counts.store_errors[type(error).__name__] += 1
+    document = problem_document(error)
+    headers = {"Retry-After": str(_RETRY_AFTER_S)} if document["status"] == HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return _answer(request, document, headers)
+
+
+async def http_problem(request: Request, error: Exception) -> Response:
+    """The answer to a request that HTTP itself, a route or the guard refuses."""
+    assert isinstance(error, HTTPException)
+    title = HTTPStatus(error.status_code).phrase
+    document = {"type": "about:blank", "title": title, "status": error.status_code, "detail": error.detail or title}
+    return _answer(request, document, dict(error.headers or {}))
+
+
+async def unexpected_problem(request: Request) -> Response:
+    """The answer to a request that met a defect: what it is stands in the server's log."""
+    return await http_problem(request, HTTPException(500, "The server met a defect of its own; its log says more."))
+
+
+def _answer(request: Request, document: dict[str, Any], headers: dict[str, str]) -> Response:
+    if wants_page(request):
+        text = _PAGE.format(title=html.escape(document["title"]), detail=html.escape(document["detail"]))
+        content, media = text.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8"
+    else:
+        content, media = json_line(document) + b"\n", PROBLEM_JSON
+    return Response(content, document["status"], headers, media)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person looks at the answer: a request for a page by a browser, not one of a program or of a script."""
+    return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
