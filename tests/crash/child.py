@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from tests.crash.plan import LEDGER, Kill, scripts_of
+from tests.crash.ledger import note
+from tests.crash.plan import Kill, scripts_of
 from tests.proof.facts import Account, Fact, ShownDraft
 from tests.proof.playing import playing
-from tests.proof.scripts import Effect, Script
 from turnlog.engines.sqlite.engine import SqliteEngine
 from turnlog.events.clock import SystemClock
 from turnlog.journal.log import Log
@@ -49,15 +49,9 @@ class Doomed:
 async def play(log: Log, doomed: Doomed, kill: Kill, folder: Path) -> None:
     """Round after round, until death."""
 
-    def effect(script: Script, done: Effect) -> None:
-        line = f"{script.thread} {script.turn} {done.call}\n".encode()
-        ledger = os.open(folder / LEDGER, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(ledger, line)
-        os.close(ledger)
-
     account = Account(tell=doomed.tell)
     for scripts in scripts_of(kill.number):
-        async with playing(log, account, scripts, do=effect) as stage:
+        async with playing(log, account, scripts, do=partial(note, folder)) as stage:
             assert not stage.failures, stage.failures
 
 

@@ -9,9 +9,6 @@ import msgspec
 
 from tests.proof.scripts import Script, answering, halting, waiting
 
-LEDGER: Final = "ledger"
-"""The file that stands for the world: what was done there cannot be taken back."""
-
 ROUNDS: Final = 20
 """Rounds after which a child gives up; no kill waits for that long."""
 

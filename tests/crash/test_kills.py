@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -18,8 +17,9 @@ from ..power.recording import NAME, open_log
 from ..proof.checker import check_file
 from ..proof.facts import AnyFact, Fact
 from ..proof.scale import LONG, SHORT, Scale
-from ..proof.stored import Stored, read_store
-from .plan import LEDGER, Kill, draw, scripts_of
+from ..proof.stored import read_store
+from .ledger import wrong_ledger
+from .plan import Kill, draw, scripts_of
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("child.py")
@@ -86,22 +86,3 @@ def test_a_kill_loses_nothing(
     record_property("kills", kills)
     record_property("kills_in_draft", drafts_open)
     assert 2 * drafts_open >= kills, "too few kills landed while a draft was open: the run proves little"
-
-
-def wrong_ledger(folder: Path, stored: Stored) -> list[str]:
-    """C42: what was done was meant before, is done once, and is known or called unknown, never done again."""
-    if not (folder / LEDGER).exists():
-        return []
-    found = []
-    for line, count in Counter((folder / LEDGER).read_text().split("\n")[:-1]).items():
-        thread, turn, call = line.split(" ")
-        *items, end = [event for event in stored.threads[thread].of(turn) if event.kind in ("item", "interrupted")]
-        known = [(item.fields["type"], item.fields.get("call_id")) for item in [*items, end] if item.kind == "item"]
-        if count != 1:
-            found.append(f"{line} was done {count} times")
-        if ("function_call", call) not in known:
-            found.append(f"{line} was done, and the log did not know of it before")
-        unknown = end.kind == "interrupted" and ("function_call_output", call) not in known
-        if unknown and call not in end.fields.get("unknown_calls", ()):
-            found.append(f"{line} was done, and its outcome is not called unknown")
-    return found

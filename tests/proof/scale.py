@@ -19,10 +19,15 @@ class Scale:
     kills_a_store: int
     """Processes killed one after the other on the same store."""
     stores: int
+    servers_a_store: int
+    """The same of servers with clients."""
+    served_stores: int
 
 
-SHORT: Final = Scale(subsets=100, recovery_subsets=4, kills_a_store=8, stores=9)
-LONG: Final = Scale(subsets=1_000, recovery_subsets=30, kills_a_store=50, stores=44)
+SHORT: Final = Scale(subsets=100, recovery_subsets=4, kills_a_store=8, stores=9, servers_a_store=8, served_stores=8)
+LONG: Final = Scale(
+    subsets=1_000, recovery_subsets=30, kills_a_store=50, stores=44, servers_a_store=30, served_stores=36
+)
 
 SCALES: Final = [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
 """Parameters of a test that has both."""

@@ -184,7 +184,7 @@ class Client:
         self.facts = facts
         self.gone = False
         self._news = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[int, asyncio.Task[None]] = {}
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
         self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=WAIT_S, limits=limits)
 
@@ -194,9 +194,9 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self.http.aclose()
 
     # --- waiting ------------------------------------------------------------------------------------------------
@@ -312,8 +312,13 @@ class Client:
     def follow(self, follower: Follower | PageFollower) -> asyncio.Task[None]:
         """Follow from the follower's cursor on until the connection ends; cancelling the task drops it."""
         task = asyncio.create_task(self._follow(follower))
-        self._tasks.add(task)
+        self._tasks[id(follower)] = task
         return task
+
+    def follows(self, follower: Follower | PageFollower) -> bool:
+        """Whether the follower has a connection."""
+        task = self._tasks.get(id(follower))
+        return task is not None and not task.done()
 
     async def _follow(self, follower: Follower | PageFollower) -> None:
         end = "cut"

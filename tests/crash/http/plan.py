@@ -46,11 +46,14 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     in_draft: bool
 
 
-def draw(random: Random, number: int) -> Kill:
-    """A kill: a third at random instants, every sixth while recovering, the others at named places, most in a draft."""
+def draw(random: Random, number: int, *, recovers: bool) -> Kill:
+    """A kill: a third at random instants, the others at named places, most of them in a draft.
+
+    A server that `recovers` what one before it left is killed while it does, every fourth time.
+    """
     in_draft, place, k = random.random() < 0.85, None, 1
-    if number and random.random() < 1 / 6:
-        in_draft, place, k = False, random.choice(RECOVERING), random.randint(1, 2)
+    if recovers and random.random() < 1 / 4:
+        in_draft, place = False, random.choice(RECOVERING)
     elif random.random() < 2 / 3:
         place = random.choice(PLACES)
         k = random.randint(1, OFTEN.get(place.rpartition(".")[2], 2))
