@@ -172,6 +172,10 @@ TITLE_CHARS_MAX: Final = 80
 PREVIEW_CHARS_MAX: Final = 200
 """Characters of a turn's message in lists: enough to know it again, and a row stays small."""
 
+CHANGES_PENDING_MAX: Final = 1_000
+"""Threads noted as changed for one reader of `changes` that does not come to take them: about a page of the list it
+would read anyway, which it is told to do instead."""
+
 # --- the runner -------------------------------------------------------------------------------------------------
 
 AGENT_IDLE_S: Final = 300.0

@@ -118,7 +118,7 @@ def _show_duplicate(out: Output, store: Store, log: Log, question: Question, tur
 
 
 def _last_line(log: Log, turn: Turn) -> bytes:
-    return turn_frame(turn.thread, log.turn_view(turn.thread, turn.id), duplicate=turn.duplicate)
+    return turn_frame(log.turn_view(turn.thread, turn.id), duplicate=turn.duplicate)
 
 
 def _factory(name: str) -> Callable[[], Agent]:

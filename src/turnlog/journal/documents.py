@@ -17,11 +17,11 @@ from turnlog.events.clock import rfc3339
 from turnlog.events.codec import decode_json, event_json, json_line, one_line
 from turnlog.events.kinds import Draft, Event, Failure
 from turnlog.folds.drafts import draft_name
-from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.entries import Entry
 from turnlog.folds.history import History
 from turnlog.folds.transcript import Message
-from turnlog.folds.turn import TurnView
 from turnlog.journal import shapes
+from turnlog.journal.listed import ListedTurn
 from turnlog.journal.reading import ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.recovery import Recovered
 
@@ -33,10 +33,9 @@ def thread_row(view: ThreadView) -> shapes.ThreadRow:
     return shapes.ThreadRow(**_fields(view), pinned=False)
 
 
-def turn_row(thread: str, view: TurnView) -> shapes.TurnRow:
+def turn_row(row: ListedTurn) -> shapes.TurnRow:
     """A turn in a list."""
-    listed = {"owner": None, "queue_place": None, "hidden": False, "pruned": False}
-    return shapes.TurnRow(**{**listed, **_fields(view), "thread": thread})
+    return shapes.TurnRow(**_fields(row))
 
 
 def threads_document(page: ViewPage[ThreadView]) -> shapes.Threads:
@@ -44,37 +43,32 @@ def threads_document(page: ViewPage[ThreadView]) -> shapes.Threads:
     return shapes.Threads(threads=[thread_row(row) for row in page.rows], next=cursor_text(page.next))
 
 
-def turns_document(thread: str, page: ViewPage[TurnView], at: str) -> shapes.Turns:
+def turns_document(page: ViewPage[ListedTurn], at: str) -> shapes.Turns:
     """A page of a thread's turns. `at` is a cursor from before they were read."""
-    return shapes.Turns(turns=[turn_row(thread, row) for row in page.rows], next=cursor_text(page.next), at=at)
+    return shapes.Turns(turns=[turn_row(row) for row in page.rows], next=cursor_text(page.next), at=at)
 
 
-def transcript_document(thread: str, page: TranscriptPage) -> shapes.TranscriptPage:
+def newest_turns_document(page: ViewPage[ListedTurn]) -> shapes.NewestTurns:
+    """A page of turns, the newest of each thread."""
+    return shapes.NewestTurns(turns=[turn_row(row) for row in page.rows], next=cursor_text(page.next))
+
+
+def transcript_document(page: TranscriptPage) -> shapes.TranscriptPage:
     """A page of a transcript, with the rows of its turns."""
     return shapes.TranscriptPage(
         messages=[_message(message) for message in page.messages],
         notices=[shapes.NoticeFacts(**_fields(notice)) for notice in page.notices],
-        turns=[turn_row(thread, row) for row in page.turns],
+        turns=[turn_row(row) for row in page.turns],
         next=cursor_text(page.next),
         at=page.at,
     )
 
 
 def timeline_document(
-    thread: str,
-    view: TimelineView,
-    epoch: str,
-    *,
-    entries: Sequence[shapes.Entry] | None = None,
-    next: str | None = None,
+    row: ListedTurn, entries: Sequence[shapes.Entry], epoch: str, *, next: str | None = None
 ) -> shapes.Timeline:
-    """One turn's trace: all of it, or the page `entries` of it and the place where the next one begins."""
-    return shapes.Timeline(
-        turn=turn_row(thread, view.turn),
-        entries=[entry_shape(entry) for entry in view.entries] if entries is None else list(entries),
-        next=next,
-        at=f"{epoch}.{view.turn.seq_last}",
-    )
+    """One turn's trace, or a page of it and the place where the next one begins."""
+    return shapes.Timeline(turn=turn_row(row), entries=list(entries), next=next, at=f"{epoch}.{row.seq_last}")
 
 
 def entry_shape(entry: Entry) -> shapes.Entry:
@@ -109,10 +103,10 @@ def event_frame(event: Event, epoch: str) -> bytes:
     return head[:-1] + b',"data":' + event_json(event) + b"}"
 
 
-def turn_frame(thread: str, view: TurnView, *, duplicate: bool) -> bytes:
+def turn_frame(row: ListedTurn, *, duplicate: bool) -> bytes:
     """What became of a submission, likewise: the row of its turn, and whether it was in the log before."""
-    row = msgspec.structs.asdict(turn_row(thread, view))
-    return json_line({"event": "turn", "data": {**row, "duplicate": duplicate}})
+    data = msgspec.structs.asdict(turn_row(row))
+    return json_line({"event": "turn", "data": {**data, "duplicate": duplicate}})
 
 
 def draft_frame(draft: Draft) -> bytes:
@@ -141,12 +135,12 @@ def cursor_text(cursor: bytes | None) -> str | None:
     return None if cursor is None else base64.urlsafe_b64encode(cursor).decode().rstrip("=")
 
 
-def cursor_of(text: str) -> bytes:
-    """The inverse of `cursor_text`. Raises `InvalidInput`."""
+def cursor_of(text: str, field: str = "before") -> bytes:
+    """The inverse of `cursor_text`. Raises `InvalidInput` of `field`."""
     try:
         return base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidInput(field="before", problem="must be the `next` of a list") from None
+        raise InvalidInput(field=field, problem="must be the `next` of a list") from None
 
 
 def _message(message: Message) -> shapes.Message:

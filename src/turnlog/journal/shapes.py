@@ -298,7 +298,8 @@ class Request(Shape, frozen=True, kw_only=True):
 
 
 class Health(Shape, frozen=True, kw_only=True):
-    """Whether the log can be written, and why not."""
+    """The log can be written, as far as its last writes tell. `running` turns are being answered."""
 
-    status: Literal["ok", "failing"]
-    reason: str | None
+    status: Literal["ok"]
+    epoch: str
+    running: int

@@ -1,0 +1,58 @@
+"""What clients send to the API. A field that is not here is refused: a misspelt one would be lost without a word."""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnlog.journal.jobs import WhenBusy
+from turnlog.journal.shapes import Json, JsonObject
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all bodies are."""
+
+
+class GivenAttachment(Given, frozen=True, kw_only=True):
+    """A file that comes with a message: described, not stored."""
+
+    name: str
+    path: str | None = None
+    type: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+
+
+class GivenMessage(Given, frozen=True, kw_only=True):
+    """A message to be answered: text, or a list of Responses input parts.
+
+    The same `key` again, in the same thread, is the same submission: send it when an answer was lost. `turn` is an id
+    for the turn, ours when it is left out; `agent` one of the server's agents. While another turn of the thread is
+    open, `when_busy` refuses this one, queues it, or replaces what runs.
+    """
+
+    content: str | list[JsonObject]
+    key: str | None = None
+    turn: str | None = None
+    agent: str | None = None
+    attachments: list[GivenAttachment] = []
+    when_busy: WhenBusy = "refuse"
+
+
+class GivenRetry(Given, frozen=True, kw_only=True):
+    """How to ask an interrupted turn again: by which agent, by default the one it had, and `when_busy` as above."""
+
+    agent: str | None = None
+    when_busy: WhenBusy = "refuse"
+
+
+class GivenInterrupt(Given, frozen=True, kw_only=True):
+    """Who asks for the end of a turn, as people shall read it."""
+
+    by: str | None = None
+
+
+class GivenDecision(Given, frozen=True, kw_only=True):
+    """The decision of an approval, of the shape that its agent understands, and who made it."""
+
+    value: Json
+    by: str | None = None
