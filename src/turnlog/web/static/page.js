@@ -1,0 +1,209 @@
+// A thread's page: applies what the stream brings, and wires what a person does. Without it the page reads and works too.
+
+import { compose, sendForms } from "./composer.js";
+import { apply, morph, parse } from "./morph.js";
+import { Reader } from "./reader.js";
+
+const NEAR_PX = 80; // So near to the end counts as at the end.
+const OPEN = ["submitted", "worker_started", "assistant_started"];
+const WORDS = /** @type {Record<string, string>} */ ({
+  submitted: "Your message is waiting.",
+  worker_started: "The assistant is working.",
+  assistant_started: "The assistant is answering.",
+  completed: "Answer complete.",
+  interrupted: "The answer was interrupted.",
+});
+
+const $ = (/** @type {string} */ selector, root = /** @type {ParentNode} */ (document)) =>
+  /** @type {HTMLElement | null} */ (root.querySelector(selector));
+const say = (/** @type {string} */ id, /** @type {string} */ text) => {
+  const where = $(`#${id}`);
+  if (where && where.textContent !== text) [where.textContent, where.hidden] = [text, !text];
+};
+
+const thread = $("#thread[data-thread]");
+const composer = /** @type {HTMLFormElement | null} */ ($("form[data-composer]"));
+
+// --- staying at the end ---------------------------------------------------------------------------------------
+
+const page = document.documentElement;
+let atEnd = true; // Only a person's scrolling changes it; growing text does not.
+
+function follow() {
+  if (atEnd) scrollTo({ top: page.scrollHeight, behavior: "instant" });
+}
+
+function watchScrolling() {
+  addEventListener("scroll", () => {
+    atEnd = page.scrollHeight - innerHeight - scrollY < NEAR_PX;
+    $("#newest")?.toggleAttribute("hidden", atEnd);
+  });
+  $("#newest")?.addEventListener("click", () => ((atEnd = true), follow()));
+  new ResizeObserver(follow).observe(document.body);
+}
+
+// --- the stream -----------------------------------------------------------------------------------------------
+
+const states = /** @type {Map<string, string>} */ (new Map());
+const byHand = new WeakSet(); // <details> that a person opened or closed: nobody else does it after that.
+
+/** See what became of the turns: say it, fold the trace of one that ended, show what the composer can do. */
+function look(/** @type {boolean} */ aloud) {
+  let busy = false;
+  for (const turn of thread?.querySelectorAll("[data-state]") ?? []) {
+    const state = turn.getAttribute("data-state") ?? "";
+    const open = OPEN.includes(state);
+    busy ||= open;
+    if (states.get(turn.id) === state) continue;
+    if (aloud) say("status", WORDS[state] ?? "");
+    const trace = /** @type {HTMLDetailsElement | null} */ ($("details[data-trace]", turn));
+    if (trace && aloud && !byHand.has(trace)) trace.open = open;
+    states.set(turn.id, state);
+  }
+  composer?.toggleAttribute("data-busy", busy);
+}
+
+/** Take the page anew and make this one like it; answers its cursor. */
+async function refetch() {
+  const answer = await fetch(location.href, { cache: "no-store", headers: { Accept: "text/html" } });
+  const fresh = $("#thread", parse(await answer.text()));
+  if (!answer.ok || !fresh || !thread) throw new Error(`the page answered ${answer.status}`);
+  morph(thread, fresh, true);
+  return fresh.dataset.at ?? "";
+}
+
+/** @param {import("./reader.js").Frame} frame */
+async function take(frame) {
+  if (!thread) return;
+  let anew;
+  if (frame.event === "reset") anew = await refetch();
+  else if (frame.event === "frag") {
+    try {
+      for (const operation of JSON.parse(frame.data)) apply(operation);
+    } catch (error) {
+      console.warn("turnlog: the page is taken anew:", error);
+      anew = await refetch();
+    }
+  } else return;
+  thread.dataset.at = anew ?? frame.id ?? thread.dataset.at;
+  look(true);
+  follow();
+  return anew;
+}
+
+let aheadMs = 0; // How far the server's clock is ahead of this one.
+
+/** @param {import("./reader.js").State} state @param {{tries?: number, status?: number, date?: string | null}} about */
+function tell(state, about) {
+  page.dataset.stream = state;
+  if (about.date) aheadMs = Date.parse(about.date) - Date.now();
+  if (state === "live") say("banner", "");
+  if (state === "waiting") {
+    const why = navigator.onLine ? "The server does not answer." : "You are offline.";
+    say("banner", `${why} This page shows what had arrived, and connects again by itself.`);
+  }
+  if (state === "stopped") {
+    const gone = about.status === 401 ? "Access has ended: open the page again with its token." : "This thread is not here any more.";
+    say("banner", gone);
+  }
+}
+
+function stream() {
+  if (!thread?.dataset.stream) return;
+  const reader = new Reader({ url: thread.dataset.stream, at: thread.dataset.at ?? "", apply: take, tell });
+  const see = () => (document.hidden ? reader.pause() : void reader.start());
+  // A browser has six connections for a server: the tabs that nobody sees let go of theirs.
+  document.addEventListener("visibilitychange", see);
+  addEventListener("pagehide", () => reader.pause());
+  addEventListener("pageshow", see);
+  addEventListener("online", () => reader.retry());
+  see();
+  return reader;
+}
+
+// --- what a person does ---------------------------------------------------------------------------------------
+
+/** Load the rows of a settled turn's trace, once, when it is opened. @param {HTMLElement} trace */
+async function loadTrace(trace) {
+  const rows = $("[data-keep]", trace);
+  if (!trace.dataset.src || !rows || rows.firstElementChild) return;
+  rows.textContent = "Loading…";
+  try {
+    const answer = await fetch(trace.dataset.src, { headers: { Accept: "text/html" } });
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    rows.replaceChildren(parse(await answer.text()));
+  } catch {
+    rows.textContent = "This could not be loaded. Close and open it to try again.";
+  }
+}
+
+/** Put the earlier turns above, and the link to still earlier ones. @param {HTMLAnchorElement} link */
+async function loadEarlier(link) {
+  const fresh = parse(await (await fetch(link.href, { headers: { Accept: "text/html" } })).text());
+  const first = $("#turns > *") ?? $("#earlier > *");
+  $("#earlier")?.prepend(...($("#turns", fresh)?.children ?? []));
+  const next = $("[data-earlier]", fresh);
+  if (next) link.replaceWith(next);
+  else link.remove();
+  first?.scrollIntoView({ block: "start", behavior: "instant" });
+}
+
+/** @param {HTMLElement} button */
+async function copy(button) {
+  const what = $("pre, [data-text]", button.closest("[data-copyable]") ?? document);
+  await navigator.clipboard.writeText(what?.textContent ?? "");
+  say("status", "Copied.");
+  button.dataset.done = "";
+  setTimeout(() => delete button.dataset.done, 1_500);
+}
+
+function wire() {
+  document.addEventListener("click", (event) => {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const hit = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (target.closest(selector));
+    const summary = hit("summary");
+    if (summary?.parentElement) byHand.add(summary.parentElement);
+    const button = hit("[data-copy]");
+    if (button) void copy(button);
+    const earlier = /** @type {HTMLAnchorElement | null} */ (hit("a[data-earlier]"));
+    if (earlier && $("#earlier") && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      loadEarlier(earlier).catch(() => location.assign(earlier.href));
+    }
+  });
+  document.addEventListener(
+    "toggle",
+    (event) => {
+      const trace = /** @type {HTMLDetailsElement} */ (event.target);
+      if (trace.open && trace.matches("details[data-trace]")) void loadTrace(trace);
+    },
+    true,
+  );
+  sendForms((text) => say("status", text));
+}
+
+/** Seconds that go on, as the server writes them when it renders. */
+function tick() {
+  for (const where of document.querySelectorAll("[data-live][data-since]")) {
+    const since = Number(where.getAttribute("data-since")) / 1_000;
+    const seconds = Math.max(0, Math.floor((Date.now() + aheadMs - since) / 1_000));
+    where.textContent = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  }
+}
+
+page.classList.add("js");
+wire();
+look(false);
+if (thread) {
+  watchScrolling();
+  if (!location.hash && !thread.dataset.old) follow();
+  setInterval(tick, 1_000);
+}
+const reader = stream();
+if (composer) {
+  compose(composer, () => {
+    atEnd = true;
+    follow();
+    reader?.retry();
+  });
+}
