@@ -207,6 +207,12 @@ STREAM_PIECE_BYTES: Final = 64 * 1_024
 """Bytes of frames sent to a client at once: what a slow one makes the server hold, beside the connection's own buffer
 of the same size."""
 
+CHANGES_PAUSE_S: Final = 0.25
+"""Seconds between two looks at which threads have changed, for the streams of changes: a list need not be quicker."""
+
+CHANGES_KEPT_MAX: Final = 1_000
+"""Rows of changed threads kept for those streams: who is slower than that many changes reads the list again."""
+
 FEED_PIECES_MAX: Final = 128
 """Pieces of a thread's stream kept for its watchers: some seconds of a quick answer. Who is slower reads the log."""
 

@@ -260,10 +260,13 @@ class DraftChunk(Shape, frozen=True, kw_only=True):
 
 
 class Reset(Shape, frozen=True, kw_only=True):
-    """The cursor proves nothing here, or is too far behind: read the documents again and go on from `head`."""
+    """The cursor proves nothing here, or is too far behind: read the documents again and go on from `head`.
+
+    In the stream of changes, which has no cursor, `head` is null: read the list of threads again.
+    """
 
     reason: str
-    head: str
+    head: str | None
 
 
 class Bye(Shape, frozen=True, kw_only=True):

@@ -16,15 +16,16 @@ from typing import NamedTuple
 import anyio.to_thread
 from msgspec.structs import replace
 
-from turnlog.errors import CursorUnprovable, InvalidInput
+from turnlog.errors import CursorUnprovable
 from turnlog.events.codec import event_json, json_line
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.documents import draft_json
-from turnlog.journal.follow import Batch, is_seq
+from turnlog.journal.follow import Batch
 from turnlog.journal.log import Log
 from turnlog.limits import FEED_BYTES_MAX, FEED_PIECES_MAX, STREAM_PIECE_BYTES
 from turnlog.web.frames import frame
+from turnlog.web.sharing import Bell
 
 
 class Piece(NamedTuple):
@@ -55,7 +56,7 @@ class ThreadFeed:
         """The seq up to which was read, -1 before the first reading."""
         self._drafts: dict[tuple[str, str], Draft] = {}
         """The open drafts, each whole."""
-        self._bell = asyncio.Event()
+        self._bell = Bell()
         self._error: Exception | None = None
         self._reader = asyncio.create_task(self._read(), name=f"turnlog-feed {thread}")
 
@@ -72,14 +73,10 @@ class ThreadFeed:
             async with aclosing(self._log.watch(self._thread, self._floor)) as batches:
                 async for batch in batches:
                     self._take(batch)
-                    self._ring()
+                    self._bell.ring()
         except Exception as error:  # it is the answer of everyone who watches
             self._error = error
-            self._ring()
-
-    def _ring(self) -> None:
-        self._bell.set()
-        self._bell.clear()
+            self._bell.ring()
 
     def _take(self, batch: Batch) -> None:
         self._head = batch.head
@@ -198,21 +195,3 @@ def draft_frame(draft: Draft) -> bytes:
 def reset_frame(error: CursorUnprovable) -> bytes:
     """Tells a client that its cursor proves nothing here: to fetch the documents again and go on from `head`."""
     return frame("reset", json_line({"reason": error.reason, "head": error.head}))
-
-
-def cursor_seq(log: Log, thread: str, text: str, *, field: str) -> int:
-    """The seq of a cursor, `epoch.seq` or a bare seq of this log.
-
-    Raises `UnknownThread`, `InvalidInput` for what no cursor looks like, and `CursorUnprovable` for one of another
-    epoch or beyond the head.
-    """
-    head = log.thread(thread).head
-    epoch, dot, number = text.rpartition(".")
-    if not is_seq(number) or (dot and not epoch):
-        raise InvalidInput(field=field, problem="must be a cursor: epoch.seq, or a seq")
-    here = f"{log.epoch}.{head}"
-    if dot and epoch != log.epoch:
-        raise CursorUnprovable(thread=thread, reason="epoch", head=here)
-    if int(number) > head:
-        raise CursorUnprovable(thread=thread, reason="future", head=here)
-    return int(number)

@@ -168,7 +168,7 @@ def _frames() -> dict[str, Schema]:
         "ByeFrame": _frame("bye", ref("Bye")),
         "ChangeFrame": _frame("change", ref("Changes")),
         "EventFrames": _stream("EventFrame", "DraftFrame", "ResetFrame", "ByeFrame"),
-        "ChangeFrames": _stream("ChangeFrame", "ByeFrame"),
+        "ChangeFrames": _stream("ResetFrame", "ChangeFrame", "ByeFrame"),
     }
 
 

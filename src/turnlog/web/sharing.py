@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Generic, Protocol, TypeVar
@@ -13,6 +14,27 @@ class Closable(Protocol):
     async def aclose(self) -> None:
         """Give it back."""
         ...
+
+
+class Bell:
+    """Rings everybody who waits at that moment. Bare futures: a thousand may be rung ten times a second."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def ring(self) -> None:
+        """Let those who wait go on."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():  # cancelled
+                future.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait for the next ring."""
+        future = self._loop.create_future()
+        self._waiting.append(future)
+        await future
 
 
 V = TypeVar("V", bound=Closable)

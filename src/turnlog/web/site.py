@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from turnlog.events.clock import Clock
 from turnlog.journal.log import Log
+from turnlog.web.changing import ChangeFeed
 from turnlog.web.counts import Counts
 from turnlog.web.feed import ThreadFeed
 from turnlog.web.sharing import Shared
@@ -19,7 +20,8 @@ class Site:
     """One log, and the work on its turns, as `request.app.state.site`.
 
     `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones,
-    `feeds` what they read of threads.
+    `feeds` what they read of threads, `changes` what they
+    read of all of them.
     """
 
     log: Log
@@ -29,7 +31,9 @@ class Site:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Streams = field(init=False)
     feeds: Shared[ThreadFeed] = field(init=False)
+    changes: Shared[ChangeFeed] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", Streams(self.stop, self.clock))
         object.__setattr__(self, "feeds", Shared[ThreadFeed](lambda thread: ThreadFeed(self.log, thread)))
+        object.__setattr__(self, "changes", Shared[ChangeFeed](lambda _: ChangeFeed(self.log)))

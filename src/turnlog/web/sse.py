@@ -12,13 +12,11 @@ from starlette.types import Receive, Scope, Send
 
 from turnlog.errors import StoreClosed, StoreError
 from turnlog.limits import STREAM_RETRY_MS
+from turnlog.web.connection import ABORT
 from turnlog.web.frames import frame
 from turnlog.web.site import Site
 
 __all__ = ["EventStream", "frame"]
-
-ABORT: Final = "turnlog.abort"
-"""The ASGI extension, a callable without arguments, that cuts a connection off without sending what waits."""
 
 _PING: Final = b": ping\n\n"
 _RETRY: Final = b"retry: %d\n\n" % STREAM_RETRY_MS
