@@ -17,6 +17,7 @@
     │   └── Overloaded
     ├── UnknownThread
     ├── UnknownTurn
+    ├── UnknownItem
     ├── CursorUnprovable
     ├── StoreError                the store could not do it
     │   ├── StoreBusy
@@ -181,6 +182,14 @@ class UnknownTurn(TurnlogError):
 
     thread: str
     turn: str
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownItem(TurnlogError):
+    """There is no item at this place of the thread."""
+
+    thread: str
+    seq: int
 
 
 @dataclass(eq=False, kw_only=True)

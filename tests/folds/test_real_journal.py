@@ -89,7 +89,7 @@ async def compare(actions: list[tuple[Any, ...]], *, well: bool) -> None:
         turn = await write(log, actions, well=well)
         timeline, transcript = await followed(log, turn)
         assert timeline.view() == log.timeline("t", turn)
-        assert timeline.view().turn == log.turn_view("t", turn)
+        assert timeline.view().turn == log.turn_view("t", turn).view
         assert transcript.view().messages == tuple(log.transcript("t").messages)
         assert history(log.events("t")) == log.history("t")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from turnlog.cli.output import Output
@@ -72,7 +73,7 @@ def _is_due(notice: Notice, turn: str | None, following: Message | None) -> bool
     return following is None or notice.seq < following.seq
 
 
-def _print_message(out: Output, message: Message, turns: dict[str, TurnView]) -> None:
+def _print_message(out: Output, message: Message, turns: Mapping[str, TurnView]) -> None:
     view = None if message.turn is None else turns.get(message.turn)
     out.write(_ROLES.get(message.role, one_line(message.role)), "bold")
     about = f" · {local_time(message.at)}" if message.at is not None else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from turnlog.errors import CursorUnprovable, StoreClosed
 from turnlog.events.kinds import Draft, Event
 from turnlog.journal.receipt import Wake
 from turnlog.journal.records import decode_chunk, decode_record
-from turnlog.limits import READ_EVENTS_MAX
+from turnlog.limits import CHANGES_PENDING_MAX, READ_EVENTS_MAX
 
 SEQ_MAX: Final = 2**63 - 1
 """No seq is greater: engines keep 64 bits."""
@@ -51,11 +51,34 @@ class Follower:
             raise StoreClosed
 
 
+class Watcher(Follower):
+    """One reader of which threads change. `note` and `take` are called under the lock of its hub."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed: set[str] | None = None
+
+    def note(self, threads: Collection[str] | None) -> None:
+        """These have changed; None: nobody knows which."""
+        if threads is None or self._changed is None:
+            self._changed = None
+            return
+        self._changed.update(threads)
+        if len(self._changed) > CHANGES_PENDING_MAX:
+            self._changed = None
+
+    def take(self) -> frozenset[str] | None:
+        """What has changed since it was taken last; None: everything may have."""
+        changed, self._changed = self._changed, set()
+        return None if changed is None else frozenset(changed)
+
+
 class Hub:
-    """Who follows which thread."""
+    """Who follows which thread, and who watches all of them."""
 
     def __init__(self) -> None:
         self._followers: dict[str, set[Follower]] = {}
+        self._watchers: set[Watcher] = set()
         self._lock = threading.Lock()
         self._closed = False
         self.on_watch: Callable[[], None] = lambda: None
@@ -64,7 +87,7 @@ class Hub:
     @property
     def watched(self) -> bool:
         """Whether anybody follows anything."""
-        return bool(self._followers)
+        return bool(self._followers or self._watchers)
 
     def threads(self) -> list[str]:
         """The threads that are followed."""
@@ -89,20 +112,49 @@ class Hub:
                 if not followers:
                     del self._followers[thread]
 
-    def wakes(self, threads: Iterable[str]) -> list[Wake]:
+    @contextmanager
+    def watch(self) -> Iterator[Watcher]:
+        """A watcher of all threads for the time of a `with`."""
+        watcher = Watcher()
+        with self._lock:
+            if self._closed:
+                raise StoreClosed
+            self._watchers.add(watcher)
+        self.on_watch()
+        try:
+            yield watcher
+        finally:
+            with self._lock:
+                self._watchers.discard(watcher)
+
+    def taken(self, watcher: Watcher) -> frozenset[str] | None:
+        """See `Watcher.take`."""
+        with self._lock:
+            return watcher.take()
+
+    def wakes(self, threads: Collection[str]) -> list[Wake]:
         """The bells to ring when `threads` have changed."""
-        if not self._followers:
+        if not threads or not self.watched:
             return []
         with self._lock:
-            return [
-                (follower.loop, follower.ring) for thread in threads for follower in self._followers.get(thread, ())
-            ]
+            followers = [follower for thread in threads for follower in self._followers.get(thread, ())]
+            return [(follower.loop, follower.ring) for follower in (*followers, *self._noted(threads))]
+
+    def wakes_of_watchers(self) -> list[Wake]:
+        """The bells to ring when it is not known what has changed. Followers of a thread look for themselves."""
+        with self._lock:
+            return [(watcher.loop, watcher.ring) for watcher in self._noted(None)]
+
+    def _noted(self, threads: Collection[str] | None) -> set[Watcher]:
+        for watcher in self._watchers:
+            watcher.note(threads)
+        return self._watchers
 
     def close(self) -> list[Wake]:
         """No more followers; the bells of those there are, who will find the log closed."""
         with self._lock:
             self._closed = True
-            followers = [follower for followers in self._followers.values() for follower in followers]
+            followers = [*self._watchers, *(it for followers in self._followers.values() for it in followers)]
         for follower in followers:
             follower.closed = True
         return [(follower.loop, follower.ring) for follower in followers]
@@ -172,6 +224,17 @@ async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGene
                 yield event
             for draft in batch.drafts:
                 yield draft
+
+
+async def changes(hub: Hub) -> AsyncGenerator[frozenset[str] | None, None]:
+    """Which threads changed since it was asked last; None, at first too: everything may have."""
+    with hub.watch() as watcher:
+        while True:
+            watcher.listen()
+            changed = hub.taken(watcher)
+            if changed is None or changed:
+                yield changed
+            await watcher.wait()
 
 
 def joined(tail: Tail) -> list[Draft]:

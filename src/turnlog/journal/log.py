@@ -19,8 +19,7 @@ from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check
 from turnlog.events.kinds import Attachment, Draft, Event, Requested, RequestWhat, Submitted, ThreadItem
 from turnlog.folds.entries import TimelineView
 from turnlog.folds.history import History
-from turnlog.folds.turn import TurnView
-from turnlog.journal.follow import Batch, Hub, batches, follow, parse_cursor
+from turnlog.journal.follow import Batch, Hub, batches, changes, follow, parse_cursor
 from turnlog.journal.jobs import (
     Accepted,
     RequestJob,
@@ -30,6 +29,7 @@ from turnlog.journal.jobs import (
     check_content,
     check_when_busy,
 )
+from turnlog.journal.listed import ListedTurn
 from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.recovery import Recovered
@@ -251,6 +251,21 @@ class Log:
         """Settle the turns of dead writers now. It happens by itself at opening and when a lease ends."""
         return self._writer.call(self._writer.recover).result()
 
+    def check(self) -> None:
+        """Return when the store takes writes, as far as this log's last one tells; else raise `StoreError`.
+
+        After a write that failed this makes one of its own to find out, and waits for it.
+        """
+        self._writer.check()
+        self._writer.health.check_hung()
+        if self._writer.health.failing is not None:
+            self._writer.call(self._probe).result()
+
+    def _probe(self) -> None:
+        """Write what changes nothing: our lease. In the writer's thread, as everything that is written."""
+        with self._writer.health.writing():
+            self._engine.lease(self.owner, LEASE_S)
+
     # --- reading -----------------------------------------------------------------------------------------------
 
     @property
@@ -266,11 +281,15 @@ class Log:
         """One thread's row. Raises `UnknownThread`."""
         return self._views.thread(thread)
 
-    def turns(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[TurnView]:
+    def turns(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ListedTurn]:
         """The rows of a thread's turns, newest first. Raises `UnknownThread`."""
         return self._views.turns(thread, limit, before)
 
-    def turn_view(self, thread: str, turn: str) -> TurnView:
+    def newest_turns(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ListedTurn]:
+        """The newest turn of each thread, in the order of `threads`; threads without a turn are not among them."""
+        return self._views.newest_turns(limit, before)
+
+    def turn_view(self, thread: str, turn: str) -> ListedTurn:
         """One turn's row. Raises `UnknownThread` or `UnknownTurn`."""
         return self._views.turn(thread, turn)
 
@@ -279,7 +298,10 @@ class Log:
         return self._views.timeline(thread, turn)
 
     def transcript(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> TranscriptPage:
-        """What a person reads: the newest `limit` turns, oldest of them first. Raises `UnknownThread`."""
+        """What a person reads: the newest turns and messages without a turn, at most `limit` of each, in reading order.
+
+        Raises `UnknownThread`.
+        """
         return self._views.transcript(thread, limit, before)
 
     def history(
@@ -291,6 +313,13 @@ class Log:
     def events(self, thread: str, *, after: int = 0, turn: str | None = None) -> Iterator[Event]:
         """The events after a seq, in order; of one turn, or all. Raises `UnknownThread`."""
         return self._views.events(thread, after, turn)
+
+    def item(self, thread: str, seq: int) -> bytes:
+        """The raw item at a place, byte for byte as accepted; of a turn, late, or without a turn.
+
+        Raises `UnknownThread`, `UnknownItem`, or `RecordDamaged` when it cannot be read.
+        """
+        return self._views.item(thread, seq)
 
     def drafts(self, thread: str) -> list[Draft]:
         """The open drafts of a thread, each whole."""
@@ -307,6 +336,16 @@ class Log:
     def watch(self, thread: str, after: int | str = 0) -> AsyncGenerator[Batch, None]:
         """The same as `follow`, with what became durable together in one piece and the position after it."""
         return batches(self._engine, self._hub, thread, self._cursor(thread, after))
+
+    def changes(self) -> AsyncGenerator[frozenset[str] | None, None]:
+        """Which threads changed since it was asked last, by whatever process: events, and text of drafts.
+
+        The first answer comes at once and is None: everything may have changed, so read now what is to be kept up to
+        date. It is None again when too much changed to be named. A thread may be named more often than it changed,
+        never less. Raises `StoreClosed` when the log is closed meanwhile.
+        """
+        self._writer.check()
+        return changes(self._hub)
 
     def _cursor(self, thread: str, after: int | str) -> int:
         self._writer.check()

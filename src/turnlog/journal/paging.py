@@ -2,12 +2,21 @@
 
 Turns may overlap: one that was submitted earlier may still be written to when the next one waits. So a page is cut by
 turns and not by seq: it takes all events of its own turns and none of the others', and every event is in one page.
+Messages without a turn are not bounded by turns, so they bound a page too: where many follow one another, it begins
+with one of them, and takes the turns that were submitted after it.
 """
 
 from __future__ import annotations
 
-from turnlog.events.kinds import Draft, Event, Submitted, ThreadLate
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from turnlog.engines.protocol import Engine, TurnRow
+from turnlog.errors import InvalidInput
+from turnlog.events.kinds import Draft, Event, Submitted, ThreadItem, ThreadLate
 from turnlog.folds.transcript import Transcript, TranscriptView
+from turnlog.journal.follow import is_seq
+from turnlog.limits import READ_BYTES_MAX
 
 
 class PageFold:
@@ -45,3 +54,61 @@ class PageFold:
     def view(self) -> TranscriptView:
         """The page as it stands."""
         return self._fold.view()
+
+
+class Cut(NamedTuple):
+    """Where a page lies: seqs from `first` on and before `end` (None: all), and the turns submitted there.
+
+    `next` is the cursor of the page of what is older.
+    """
+
+    first: int
+    end: int | None
+    rows: Sequence[TurnRow]
+    next: bytes | None
+
+
+def transcript_cursor(before: object) -> tuple[int | None, bytes | None]:
+    """(seq before which a page's events lie, place of its rows): pages meet, so nothing between turns is lost."""
+    if before is None:
+        return None, None
+    seq, colon, place = before.partition(b":") if isinstance(before, bytes) else (b"", b"", b"")
+    if not colon or not is_seq(seq.decode("latin-1")):
+        raise InvalidInput(field="before", problem="must be the `next` of a transcript")
+    return int(seq), place or None
+
+
+def cut_page(engine: Engine, thread: str, limit: int, end: int | None, place: bytes | None) -> Cut:
+    """The newest turns and messages without a turn before `end`, at most `limit` of each."""
+    place, rows, older = _rows_before(engine, thread, limit, end, place)
+    first = 1 if older is None else min(row.seq_first for row in rows)
+    loose = engine.read(
+        thread,
+        after=first - 1,
+        before=end,
+        kinds={ThreadItem.kind},
+        reverse=True,
+        limit=limit,
+        bytes_max=READ_BYTES_MAX,
+    )
+    if loose.next is None:
+        return Cut(first, end, rows, None if older is None else _cursor(first, older))
+    first = loose.rows[-1].seq
+    # The rows before this page's first turn have no place of their own: they are found behind those of this page.
+    return Cut(first, end, [row for row in rows if row.seq_first > first], _cursor(first, place))
+
+
+def _cursor(first: int, place: bytes | None) -> bytes:
+    return b"%d:%s" % (first, place or b"")
+
+
+def _rows_before(
+    engine: Engine, thread: str, limit: int, end: int | None, place: bytes | None
+) -> tuple[bytes | None, Sequence[TurnRow], bytes | None]:
+    """Rows of turns submitted before `end`, the place from which they were read, and the one of those behind them."""
+    while True:
+        page = engine.turns(thread=thread, before=place, limit=limit)
+        rows = [row for row in page.rows if end is None or row.seq_first < end]
+        if rows or page.next is None:
+            return place, rows, page.next
+        place = page.next

@@ -8,9 +8,10 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 from turnlog.engines.protocol import Engine, Phase, ThreadRow, TurnRow
-from turnlog.errors import InvalidInput, RecordDamaged, UnknownThread, UnknownTurn
+from turnlog.errors import InvalidInput, RecordDamaged, UnknownItem, UnknownThread, UnknownTurn
+from turnlog.events.codec import decode_body
 from turnlog.events.ids import check_thread_id, check_turn_id
-from turnlog.events.kinds import Draft, Event
+from turnlog.events.kinds import Damaged, Draft, Event, Item, ThreadItem, ThreadLate
 from turnlog.folds.entries import TimelineView
 from turnlog.folds.history import History, history
 from turnlog.folds.notices import Notice
@@ -18,12 +19,13 @@ from turnlog.folds.thread import decode_thread_fold
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView
-from turnlog.journal.follow import SEQ_MAX, is_seq, joined
-from turnlog.journal.paging import PageFold
+from turnlog.journal.follow import SEQ_MAX, joined
+from turnlog.journal.listed import ListedTurn, listed
+from turnlog.journal.paging import PageFold, cut_page, transcript_cursor
 from turnlog.journal.records import decode_record, read_events, refold_thread, turn_view
 from turnlog.limits import PAGE_ROWS_MAX, READ_EVENTS_MAX
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class ThreadView(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +44,10 @@ class ThreadView(msgspec.Struct, frozen=True, kw_only=True):
     damaged: bool = False
 
 
-class ViewPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class ViewPage(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     """A part of a list. `next` is the `before` of the part after it, None at the end."""
 
-    rows: tuple[T, ...]
+    rows: tuple[T_co, ...]
     next: bytes | None
 
 
@@ -54,7 +56,7 @@ class TranscriptPage(msgspec.Struct, frozen=True, kw_only=True):
 
     messages: tuple[Message, ...]
     notices: tuple[Notice, ...]
-    turns: tuple[TurnView, ...]
+    turns: tuple[ListedTurn, ...]
     next: bytes | None
     at: str
 
@@ -96,15 +98,20 @@ class Reading:
             damaged=damaged,
         )
 
-    def turns(self, thread: str, limit: int, before: bytes | None) -> ViewPage[TurnView]:
+    def turns(self, thread: str, limit: int, before: bytes | None) -> ViewPage[ListedTurn]:
         """Rows of turns."""
         self._row(thread)
         page = self._engine.turns(thread=thread, before=before, limit=_limit(limit))
-        return ViewPage(rows=tuple(turn_view(self._engine, row) for row in page.rows), next=page.next)
+        return ViewPage(rows=listed(self._engine, page.rows), next=page.next)
 
-    def turn(self, thread: str, turn: str) -> TurnView:
+    def newest_turns(self, limit: int, before: bytes | None) -> ViewPage[ListedTurn]:
+        """A row of each thread."""
+        page = self._engine.turns(latest_each=True, before=before, limit=_limit(limit))
+        return ViewPage(rows=listed(self._engine, page.rows), next=page.next)
+
+    def turn(self, thread: str, turn: str) -> ListedTurn:
         """One row."""
-        return turn_view(self._engine, self._turn_row(thread, turn))
+        return listed(self._engine, [self._turn_row(thread, turn)])[0]
 
     def _turn_row(self, thread: str, turn: str) -> TurnRow:
         rows = self._engine.turns(thread=check_thread_id(thread), turn=check_turn_id(turn), limit=1).rows
@@ -143,17 +150,15 @@ class Reading:
     def transcript(self, thread: str, limit: int, before: bytes | None) -> TranscriptPage:
         """Messages and notices of the newest turns before a place."""
         head = self._row(thread).head
-        end, place = _transcript_cursor(before)
-        page = self._engine.turns(thread=thread, before=place, limit=_limit(limit))
-        first = 1 if page.next is None else min(row.seq_first for row in page.rows)
-        head = max(head, first - 1, *(row.seq_last for row in page.rows))  # the rows may be newer than the head
-        views = tuple(turn_view(self._engine, row) for row in page.rows)
-        fold = PageFold({row.turn for row in page.rows}, end)
-        for event in self._page_events(thread, first, head, end, views):
+        cut = cut_page(self._engine, thread, _limit(limit), *transcript_cursor(before))
+        head = max(head, cut.first - 1, *(row.seq_last for row in cut.rows))  # the rows may be newer than the head
+        views = listed(self._engine, cut.rows)
+        fold = PageFold({row.turn for row in cut.rows}, cut.end)
+        for event in self._page_events(thread, cut.first, head, cut.end, views):
             fold.event(event)
-        if any(row.phase is not Phase.SETTLED for row in page.rows):
+        if any(row.phase is not Phase.SETTLED for row in cut.rows):
             head = self._rest(fold, thread, head)
-        if end is not None:
+        if cut.end is not None:
             for view in views:
                 self._tell_retried(fold, thread, view)
         shown = fold.view()
@@ -161,7 +166,7 @@ class Reading:
             messages=shown.messages,
             notices=shown.notices,
             turns=views,
-            next=None if page.next is None else b"%d:%s" % (first, page.next),
+            next=cut.next,
             at=f"{self._engine.epoch}.{head}",
         )
 
@@ -201,6 +206,23 @@ class Reading:
             self._turn_row(thread, turn)
         return read_events(self._engine, thread, after, turn=turn)
 
+    def item(self, thread: str, seq: int) -> bytes:
+        """One raw item."""
+        if type(seq) is not int or not 0 < seq < SEQ_MAX:
+            raise InvalidInput(field="seq", problem=f"must be between 1 and {SEQ_MAX - 1}")
+        self._row(thread)
+        event = next(read_events(self._engine, thread, seq - 1, before=seq + 1), None)
+        if event is None:
+            raise UnknownItem(thread=thread, seq=seq)
+        body = event.body
+        if isinstance(body, ThreadLate):
+            body = decode_body(body.late, event.v, body.raw)
+        if isinstance(body, Item | ThreadItem):
+            return body.raw
+        if isinstance(body, Damaged) and event.kind in (Item.kind, ThreadItem.kind, ThreadLate.kind):
+            raise RecordDamaged(problem=body.problem, seq=seq, kind=event.kind)
+        raise UnknownItem(thread=thread, seq=seq)
+
     def drafts(self, thread: str) -> list[Draft]:
         """Open drafts, each whole."""
         head = self._row(thread).head
@@ -209,16 +231,6 @@ class Reading:
             if not tail.events or tail.events[-1].seq == tail.head:
                 return joined(tail)
             head = tail.events[-1].seq
-
-
-def _transcript_cursor(before: object) -> tuple[int | None, bytes | None]:
-    """(seq before which the page's events lie, place of its rows): pages meet, so nothing between turns is lost."""
-    if before is None:
-        return None, None
-    seq, colon, place = before.partition(b":") if isinstance(before, bytes) else (b"", b"", b"")
-    if not colon or not is_seq(seq.decode("latin-1")):
-        raise InvalidInput(field="before", problem="must be the `next` of a transcript")
-    return int(seq), place
 
 
 def _limit(limit: int) -> int:

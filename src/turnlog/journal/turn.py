@@ -9,7 +9,7 @@ from turnlog.errors import DuplicateTurn, InvalidInput, StoreClosed, TooLarge
 from turnlog.events.codec import RawHead, accept_body, accept_raw, check_value, encode_json
 from turnlog.events.ids import check_name
 from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
-from turnlog.folds.states import TERMINAL
+from turnlog.folds.states import TERMINAL, State
 from turnlog.journal.jobs import Accepted
 from turnlog.journal.line import ReadyJob, StartJob
 from turnlog.journal.receipt import Receipt, settled
@@ -48,7 +48,12 @@ class Turn:
         return f"<Turn {self.id!r} of {self.thread!r}: {self.state}>"
 
     @property
-    def state(self) -> str:
+    def seq(self) -> int:
+        """The seq of its submission."""
+        return self._row.seq_first
+
+    @property
+    def state(self) -> State:
         """The turn's state as this log knows it: of a duplicate, what it was when it was submitted again."""
         if self._open is not None:
             return self._open.view.state

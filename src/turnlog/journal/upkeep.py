@@ -168,6 +168,7 @@ class Upkeep:
         changed, position = self._desk.engine.changes(self._position, 0)
         if not self._position:  # what was written while nobody looked is in no list of changes
             changed = [*{*self._mine, *self._hub.threads()}]
+            settle([], self._hub.wakes_of_watchers())
         mine = [turn for thread in changed for turn in self._mine.get(thread, ())]
         ends = self._stored_ends() if mine else {}
         for turn in mine:
