@@ -23,6 +23,7 @@ from turnlog.errors import (
 )
 from turnlog.events.clock import Clock
 from turnlog.journal.follow import Hub
+from turnlog.journal.health import Health
 from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.lanes import Lanes
 from turnlog.journal.line import Parked, ReadyJob
@@ -58,6 +59,7 @@ class Writer:
         self.hub = hub
         self._desk = Desk(engine, owner, clock)
         self._clock = clock
+        self.health = Health(clock)
         self._pid = os.getpid()
         # A bare lock is entered in one step: an interrupt from the keyboard cannot leave it taken, as it can a
         # condition.
@@ -243,9 +245,8 @@ class Writer:
         """Commit the plans and answer them. Returns the threads that changed."""
         changed: list[str] = []
         try:
-            self._upkeep.ensure_lease()
             writes = [write for _, plan in sealed for write in plan.writes]
-            outcomes = iter(self._timed_commit(writes) if writes else ())
+            outcomes = iter(self._written(writes) if writes else ())
         except Exception as error:
             for job, plan in sealed:
                 settlements += self._failed(job, error, plan)
@@ -267,10 +268,12 @@ class Writer:
                 again.append(job)
         return changed
 
-    def _timed_commit(self, writes: list[Write]) -> list[Outcome]:
+    def _written(self, writes: list[Write]) -> list[Outcome]:
         """Commit, and note whether the disk is quick: what a batch may hold depends on it."""
-        began = self._clock.boot_s()
-        outcomes = self.engine.commit(writes)
+        with self.health.writing():
+            self._upkeep.ensure_lease()
+            began = self._clock.boot_s()
+            outcomes = self.engine.commit(writes)
         slow = self._clock.boot_s() - began >= COMMIT_SLOW_S
         self._jobs_max = BATCH_JOBS_MAX if slow else BATCH_JOBS_QUICK_MAX
         return outcomes
