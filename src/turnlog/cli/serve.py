@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +16,10 @@ from turnlog.cli.options import with_store
 from turnlog.cli.output import Output, OutputLost, silence
 from turnlog.cli.recover import TOLD_MOST, recovered_lines
 from turnlog.cli.store import Store
+from turnlog.cli.words import one_line
+
+if TYPE_CHECKING:
+    from turnlog.journal.recovery import Recovered
 
 _TOKEN_VARIABLE = "TURNLOG_TOKEN"  # noqa: S105  # a name, no token
 
@@ -39,46 +47,69 @@ def serve(store: Store, *, host: str, port: int, agent: str, workspace: Path, to
     Running turns then end as interrupted and can be asked again. A second Ctrl-C waits for nobody.
     """
     try:
-        from turnlog.web.server import guard_of, listening, run_server, url_of
+        from turnlog.web.server import guard_of, leave_stuck_threads, listening, run_server, url_of
     except ModuleNotFoundError as error:
-        raise click.UsageError(
-            f"The server needs more packages ({error.name}): pip install 'turnlog[server]'"
-        ) from None
+        raise click.UsageError(f"The server needs {error.name} and more: pip install 'turnlog[server]'") from None
     from turnlog.agents.demo import DemoAgent
-    from turnlog.journal.log import Log
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     folder = workspace.absolute()
     with listening(host, port) as sock:
         guard = guard_of(sock, host, token)
-
-        def tell(log: Log) -> None:
-            _tell(store, log, url_of(sock, host), agent, folder, as_json=as_json)
-
         with store.opened(create=True) as log:
+            told = _Told(store, log.recovered, url_of(sock, host), agent, folder)
             run_server(
-                log, {"demo": DemoAgent}, agent=agent, sock=sock, workspace=folder, guard=guard, ready=lambda: tell(log)
+                log,
+                {"demo": DemoAgent},
+                agent=agent,
+                sock=sock,
+                guard=guard,
+                workspace=folder,
+                ready=told.as_json if as_json else told.as_text,
             )
+    leave_stuck_threads()
 
 
-def _tell(store: Store, log: object, url: str, agent: str, workspace: Path, *, as_json: bool) -> None:
-    """Say where it is served, from what, and what was settled at the start. The server needs no reader of it."""
-    from turnlog.events.codec import json_line
-    from turnlog.journal.documents import recovered_document
-    from turnlog.journal.log import Log
+@dataclass(frozen=True)
+class _Told:
+    """Where it is served, from what, and what was settled at the start. The server needs nobody who reads it."""
 
-    assert isinstance(log, Log)
-    out = Output()
-    try:
-        if as_json:
-            served = {"url": url, "store": store.url, "agent": agent, "workspace": str(workspace)}
-            out.json(json_line({**served, **recovered_document(log.recovered)}))
-        else:
-            for line in recovered_lines(store, log.recovered[:TOLD_MOST]):
+    store: Store
+    recovered: Sequence[Recovered]
+    url: str
+    agent: str
+    workspace: Path
+
+    def as_json(self) -> None:
+        """One object on one line."""
+        from turnlog.events.codec import json_line
+        from turnlog.journal.documents import recovered_document
+
+        served = {"url": self.url, "store": self.store.url, "agent": self.agent, "workspace": str(self.workspace)}
+        out = Output()
+        with _read_or_not():
+            out.json(json_line({**served, **recovered_document(self.recovered)}))
+            out.flush()
+
+    def as_text(self) -> None:
+        """The interrupted turns, then one line."""
+        lines = recovered_lines(self.store, self.recovered[:TOLD_MOST])
+        if (more := len(self.recovered) - TOLD_MOST) > 0:
+            lines.append(f"And {more} more. See {self.store.command('threads')}")
+        lines.append(
+            f"Serving {self.url} · store {one_line(self.store.url)} · agent {self.agent} · "
+            f"workspace {one_line(str(self.workspace))} · Ctrl-C stops"
+        )
+        out = Output()
+        with _read_or_not():
+            for line in lines:
                 out.line(line)
-            if (more := len(log.recovered) - TOLD_MOST) > 0:
-                out.line(f"And {more} more. See {store.command('threads')}")
-            out.line(f"Serving {url} · store {store.url} · agent {agent} · workspace {workspace} · Ctrl-C stops")
-        out.flush()
+            out.flush()
+
+
+@contextmanager
+def _read_or_not() -> Iterator[None]:
+    try:
+        yield
     except OutputLost:
         silence()

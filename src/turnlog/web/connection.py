@@ -70,10 +70,13 @@ class Connection(HttpToolsProtocol):
             self._head_end = None
 
     def _refuse(self, status: int) -> None:
-        """Answer a head that is too large or too slow, unless another answer is on its way, and hang up."""
+        """Answer a head that is too large or too slow, unless another answer is on its way, and hang up.
+
+        Who said nothing at all is told nothing: a browser opens connections ahead.
+        """
         self._head_is_over()
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_complete:
+        if self._head_bytes and (cycle is None or cycle.response_complete):
             self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
         self.transport.close()
 

@@ -52,10 +52,10 @@ HEADERS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Guard:
-    """Who is let in. `hosts` are the values of the Host header that mean us, None when a name cannot tell.
+    """Who is let in. `hosts` are the values of the Host header that mean us, None for any.
 
     With a `token` every request but `/healthz` shows it, as a bearer or by the cookie that `/?token=` gives; `cookie`
-    is that cookie's name.
+    is that cookie's name: cookies do not tell ports apart.
     """
 
     hosts: frozenset[str] | None
@@ -66,10 +66,11 @@ class Guard:
         """Raise `HTTPException` for a request that is not let in; an answer where that is all there is to do."""
         self._check_host(request)
         _check_origin(request)
-        if self.token is None or request.url.path == "/healthz":
+        path = request.scope["path"]
+        if self.token is None or path == "/healthz":
             return None
         given = request.query_params.get("token")
-        if given is not None and request.url.path == "/" and request.method in SAFE:
+        if given is not None and path == "/" and request.method in SAFE:
             return self._admit(request, given)
         if not self._is_known(request):
             raise HTTPException(
@@ -78,8 +79,8 @@ class Guard:
         return None
 
     def _check_host(self, request: Request) -> None:
-        host = request.headers.getlist("host")
-        if len(host) != 1 or (self.hosts is not None and host[0].lower() not in self.hosts):
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or (self.hosts is not None and hosts[0].lower() not in self.hosts):
             raise HTTPException(421, "The Host header does not name this server.")
 
     def _is_known(self, request: Request) -> bool:
@@ -105,10 +106,10 @@ class Guard:
         return answer
 
 
-def loopback_hosts(port: int) -> frozenset[str]:
-    """The Host headers by which a browser on this machine names a server on its loopback address."""
-    names = ("127.0.0.1", "localhost", "[::1]")
-    return frozenset({f"{name}:{port}" for name in names} | (set(names) if port == 80 else set()))
+def loopback_hosts(port: int, host: str = "localhost") -> frozenset[str]:
+    """The Host headers by which a browser on this machine names a server on its loopback address, or at `host`."""
+    names = {"127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host.lower()}
+    return frozenset({f"{name}:{port}" for name in names} | (names if port == 80 else set()))
 
 
 def _check_origin(request: Request) -> None:
@@ -147,7 +148,7 @@ class Guarding:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        answering = _Answering(send, self._counts, request.method)
+        answering = _Answering(send, self._counts, request)
         try:
             await self._pass_on(request, receive, answering)
         except HTTPException as refusal:
@@ -156,31 +157,36 @@ class Guarding:
         except _Gone:
             return
         except Exception:
-            _logger.exception("a request met a defect: %s %s", request.method, request.url.path)
+            _logger.exception("a request met a defect: %s %r", request.method, scope["path"])
             if answering.begun:
                 raise
             answer = await unexpected_problem(request)
             await answer(scope, receive, answering)
 
-    async def _pass_on(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _pass_on(self, request: Request, receive: Receive, answering: _Answering) -> None:
         answer = self._guard.check(request)
         if answer is not None:
-            await answer(request.scope, receive, send)
+            await answer(request.scope, receive, answering)
         elif request.method in SAFE:
-            await self._app(request.scope, receive, send)
+            await self._app(request.scope, receive, answering)
         else:
             body = await _whole_body(request, receive)
+            answering.unread = False
             _check_type(request, body)
-            await self._app(request.scope, _given(body, receive), send)
+            await self._app(request.scope, _given(body, receive), answering)
 
 
 class _Answering:
-    """Sends an answer with the headers that every answer has, and counts it."""
+    """Sends an answer with the headers that every answer has, and counts it.
 
-    def __init__(self, send: Send, counts: Counts, method: str) -> None:
+    While the request's body is `unread` the answer ends the connection: else who sends it could go on for ever.
+    """
+
+    def __init__(self, send: Send, counts: Counts, request: Request) -> None:
         self._send = send
         self._counts = counts
-        self._method = method if method in _METHODS else "other"
+        self._method = request.method if request.method in _METHODS else "other"
+        self.unread = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
         self.begun = False
 
     async def __call__(self, message: Message) -> None:
@@ -188,6 +194,8 @@ class _Answering:
             self.begun = True
             self._counts.answers[self._method, message["status"]] += 1
             headers = list(message.get("headers", ()))
+            if self.unread:
+                headers.append((b"connection", b"close"))
             there = {name.lower() for name, _ in headers}
             message = {**message, "headers": [*headers, *(pair for pair in _HEADERS if pair[0] not in there)]}
         await self._send(message)
@@ -212,7 +220,7 @@ async def _whole_body(request: Request, receive: Receive) -> bytes:
         async with asyncio.timeout(REQUEST_S):
             return await _read(receive)
     except TimeoutError:
-        raise HTTPException(408, "The request did not arrive in time.", {"Connection": "close"}) from None
+        raise HTTPException(408, "The request did not arrive in time.") from None
 
 
 async def _read(receive: Receive) -> bytes:
@@ -236,14 +244,12 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _too_large() -> HTTPException:
-    return HTTPException(
-        413, f"The request is larger than REQUEST_BYTES_MAX ({REQUEST_BYTES_MAX} bytes).", {"Connection": "close"}
-    )
+    return HTTPException(413, f"The request is larger than REQUEST_BYTES_MAX ({REQUEST_BYTES_MAX} bytes).")
 
 
 def _check_type(request: Request, body: bytes) -> None:
     """A form cannot be mistaken for JSON: a browser sends JSON to another site only after asking it."""
-    path = request.url.path
+    path = request.scope["path"]
     wanted = _FORM if path == "/t" or path.startswith("/t/") else _JSON
     given = request.headers.get("content-type", "" if body else wanted).partition(";")[0].strip().lower()
     if given != wanted:

@@ -19,7 +19,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 async def healthz(request: Request) -> Response:
     """200 while the log can be written, as far as its last writes tell; else a problem document."""
     site: Site = request.app.state.site
-    await run_sync(lambda: site.log.threads(limit=1))
+    await run_sync(site.log.check)
     document = {"status": "ok", "reason": None}
     return Response(json_line(document) + b"\n", media_type="application/json")
 

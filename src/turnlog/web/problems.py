@@ -35,6 +35,7 @@ STATUSES: Final[dict[type[TurnlogError], int]] = {
     errors.Overloaded: 503,
     errors.UnknownThread: 404,
     errors.UnknownTurn: 404,
+    errors.UnknownItem: 404,
     errors.CursorUnprovable: 409,
     errors.StoreError: 503,
     errors.StoreBusy: 503,
@@ -142,4 +143,4 @@ def _answer(request: Request, document: dict[str, Any], headers: dict[str, str])
 
 def wants_page(request: Request) -> bool:
     """Whether a person looks at the answer: a request for a page by a browser, not one of a program or of a script."""
-    return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+    return not request.scope["path"].startswith("/api/") and "text/html" in request.headers.get("accept", "")

@@ -1,7 +1,7 @@
 """The server: one process that listens, answers, runs turns, and stops in good order.
 
     with listening("127.0.0.1", 8765) as sock, turnlog.open(url) as log:
-        run_server(log, {"demo": DemoAgent}, agent="demo", sock=sock)
+        run_server(log, {"demo": DemoAgent}, agent="demo", sock=sock, guard=guard_of(sock, "127.0.0.1", None))
 
 A signal sets the site's `stop`: streams say `bye` and end, answers on their way are finished, turns are settled. A
 second one waits for nobody.
@@ -12,10 +12,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Generator, Mapping
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +26,7 @@ from typing import Any, Final
 import uvicorn
 
 from turnlog.errors import InvalidInput
-from turnlog.events.clock import Clock, SystemClock
+from turnlog.events.clock import SystemClock
 from turnlog.journal.log import Log
 from turnlog.limits import CONNECTIONS_MAX, KEEP_ALIVE_S, STOP_ANSWERS_S
 from turnlog.runner.runner import AgentFactory
@@ -47,6 +50,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._site = site
         self._ready = ready
+        self._settling: asyncio.Future[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and tell so."""
@@ -55,7 +59,20 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Stop by the usual signals. They are not sent again afterwards: the log is still to be closed."""
+        """Nothing: `run` looks after signals for longer than uvicorn would, and does not send them again."""
+        yield
+
+    async def run_until_stopped(self, sock: socket.socket) -> None:
+        """Serve until a signal comes; then say goodbye, let answers end, and settle the turns."""
+        with self._stopped_by_signals():
+            try:
+                await self.serve([sock])
+            finally:
+                await self._settle()
+
+    @contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        """What a process was told to ignore, as `nohup` does, stays ignored."""
         loop = asyncio.get_running_loop()
         wanted = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         for number in wanted:
@@ -67,13 +84,23 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """Begin to stop; called again, wait for nobody any more."""
+        """Begin to stop; called again, wait for nobody any more: the log's closing settles what is left."""
         if self.should_exit:
             self.force_exit = True
             for connection in list(self.server_state.connections):
                 connection.transport.abort()
+            if self._settling is not None:
+                self._settling.cancel()
         self.should_exit = True
         self._site.stop.set()
+
+    async def _settle(self) -> None:
+        if self.force_exit:
+            return
+        self._settling = asyncio.ensure_future(self._site.work.close())
+        await asyncio.wait([self._settling])
+        if not self._settling.cancelled():
+            self._settling.result()
 
 
 def run_server(
@@ -82,28 +109,53 @@ def run_server(
     *,
     agent: str,
     sock: socket.socket,
+    guard: Guard,
     workspace: Path | None = None,
-    guard: Guard | None = None,
-    clock: Clock | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve `log` on `sock` until a signal comes; when it returns, what was running is settled. The log stays open.
+    """Serve `log` on `sock` until a signal comes. `ready` is called once requests are answered.
 
-    `ready` is called once requests are answered. Without a `guard` only this machine's own names are let in.
+    When it returns, what was running is settled; close the log then. For the main thread of a process.
     """
     counts = Counts()
-    work = Work(log, agents, agent=agent, workspace=workspace, counts=counts)
-    guard = guard or Guard(hosts=loopback_hosts(port_of(sock)))
 
     async def serve() -> None:
-        site = Site(log=log, work=work, clock=clock or SystemClock(), counts=counts)
-        server = Server(_config(create_app(site, guard=guard)), site, ready)
-        try:
-            await server.serve([sock])
-        finally:
-            await work.close()
+        work = Work(log, agents, agent=agent, workspace=workspace, counts=counts)
+        site = Site(log=log, work=work, clock=SystemClock(), counts=counts)
+        await Server(_config(create_app(site, guard=guard)), site, ready).run_until_stopped(sock)
 
-    asyncio.run(serve())
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(serve())
+        loop.run_until_complete(_end_tasks())
+    finally:
+        loop.close()
+
+
+async def _end_tasks() -> None:
+    """Cancel what is left. An agent that does not end all the same is left behind, as its turn is settled."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=STOP_ANSWERS_S)
+
+
+def leave_stuck_threads(seconds: float = STOP_ANSWERS_S) -> None:
+    """The last act of a program: when threads do not end within `seconds`, end the process without them.
+
+    Python waits for every thread, for ever if it must. What an agent's thread still does then no log takes.
+    """
+    deadline = SystemClock().boot_s() + seconds
+    threads = [
+        thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()
+    ]
+    for thread in threads:
+        thread.join(max(0.0, deadline - SystemClock().boot_s()))
+    if any(thread.is_alive() for thread in threads):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)
 
 
 def _config(app: Any) -> uvicorn.Config:
@@ -182,14 +234,14 @@ def url_of(sock: socket.socket, host: str) -> str:
 def guard_of(sock: socket.socket, host: str, token: str | None) -> Guard:
     """Who may come to a server that listens at `host`. Raises `InvalidInput` when others can reach it without a token.
 
-    At an address of all interfaces no name can tell whether a request means us; there the token alone does.
+    With a token names do not matter, as who has none is not let in by any name: a proxy may give it one of its own.
     """
     address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
-    if token is None and not address.is_loopback:
-        raise InvalidInput(field="token", problem=f"is needed, as others can reach {host}")
-    if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token and token):
-        raise InvalidInput(field="token", problem="must be visible ASCII characters")
     port = port_of(sock)
-    named = {f"[{host}]" if ":" in host else host.lower()}
-    own = loopback_hosts(port) | {f"{name}:{port}" for name in named} | (named if port == 80 else set())
-    return Guard(hosts=None if address.is_unspecified else own, token=token, cookie=f"turnlog-{port}")
+    if token is None:
+        if not address.is_loopback:
+            raise InvalidInput(field="token", problem=f"is needed, as others can reach {host}")
+        return Guard(hosts=loopback_hosts(port, host))
+    if not token or not all("!" <= char <= "~" for char in token):
+        raise InvalidInput(field="token", problem="must be visible ASCII characters")
+    return Guard(hosts=None, token=token, cookie=f"turnlog-{port}")
