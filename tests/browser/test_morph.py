@@ -181,7 +181,7 @@ def apply(page: Page, body: str, operations: list[Any]) -> str:
 def test_put_inserts_morphs_and_moves(bare: Page) -> None:
     """`put` makes an element stand directly after another one: new, changed or moved (P9)."""
     body = "<ol id=o><li id=a>a</li><li id=b>b</li></ol>"
-    put = ["put", "o", "a", "<li id=c>c</li>"]
+    put: list[Any] = ["put", "o", "a", "<li id=c>c</li>"]
     assert apply(bare, body, [put]) == "<ol id=o><li id=a>a</li><li id=c>c</li><li id=b>b</li></ol>"
     put = ["put", "o", None, "<li id=b class=n>B</li>"]
     assert apply(bare, body, [put]) == "<ol id=o><li id=b class=n>B</li><li id=a>a</li></ol>"

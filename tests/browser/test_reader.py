@@ -1,4 +1,4 @@
-"""The reader of the stream: it tries again whatever a proxy answers, ends only on "gone", and its cursor follows what was applied."""
+"""The reader of the stream tries again whatever a proxy answers, and its cursor follows what was applied."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ SETUP: Final = """async (at) => {
   };
   t.reader = new Reader({
     url: "/stream", at,
-    apply: async (frame) => { t.applied.push(frame); if (frame.data === "broken") throw new Error("broken"); return t.answer; },
+    apply: async (frame) => {
+      t.applied.push(frame);
+      if (frame.data === "broken") throw new Error("broken");
+      return t.answer;
+    },
     tell: (state, about) => t.told.push([state, about.tries ?? about.status ?? null]),
   });
   t.waitMs = waitMs;
@@ -83,7 +87,7 @@ def test_frames_are_read_however_they_are_cut(page: Page) -> None:
 
 
 def test_503_html_and_no_answer_are_waited_out(page: Page) -> None:
-    """A server that answers 503, HTML or nothing while it starts again is tried until it streams, from the same cursor (C22)."""
+    """A server that answers 503, HTML or nothing as it starts again is tried until it streams (C22)."""
     start(page, answer(503, "text/plain"), answer(200, "text/html", ("<p>starting",)), answer(0), answer(204), answer())
     for tries in range(4):
         wait(page, 250 * 2**tries)

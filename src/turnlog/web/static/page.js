@@ -22,7 +22,7 @@ const say = (/** @type {string} */ id, /** @type {string} */ text) => {
 };
 
 const thread = $("#thread[data-thread]");
-const composer = /** @type {HTMLFormElement | null} */ ($("form[data-composer]"));
+const composer = /** @type {HTMLFormElement | null} */ ($("form#composer"));
 
 // --- staying at the end ---------------------------------------------------------------------------------------
 
@@ -50,17 +50,30 @@ const byHand = new WeakSet(); // <details> that a person opened or closed: nobod
 /** See what became of the turns: say it, fold the trace of one that ended, show what the composer can do. */
 function look(/** @type {boolean} */ aloud) {
   let busy = false;
-  for (const turn of thread?.querySelectorAll("[data-state]") ?? []) {
+  for (const turn of thread?.querySelectorAll(".turn[data-state]") ?? []) {
     const state = turn.getAttribute("data-state") ?? "";
     const open = OPEN.includes(state);
     busy ||= open;
     if (states.get(turn.id) === state) continue;
     if (aloud) say("status", WORDS[state] ?? "");
-    const trace = /** @type {HTMLDetailsElement | null} */ ($("details[data-trace]", turn));
-    if (trace && aloud && !byHand.has(trace)) trace.open = open;
     states.set(turn.id, state);
+    const trace = /** @type {HTMLDetailsElement | null} */ ($("details.trace", turn));
+    if (!trace || !aloud) continue;
+    if (!byHand.has(trace)) trace.open = open;
+    if (!open && trace.open) void loadTrace(trace);
   }
   composer?.toggleAttribute("data-busy", busy);
+}
+
+/** A turn that leaves the window joins the earlier ones, where a person has them on the page.
+ * @param {[string, string, any]} operation */
+function keepEarlier([name, parent, ids]) {
+  const earlier = $("#earlier");
+  if (name !== "keep" || parent !== "turns" || !earlier?.firstElementChild) return;
+  for (const turn of [...($("#turns")?.children ?? [])]) {
+    if (ids.includes(turn.id)) break;
+    earlier.append(turn);
+  }
 }
 
 /** Take the page anew and make this one like it; answers its cursor. */
@@ -79,7 +92,10 @@ async function take(frame) {
   if (frame.event === "reset") anew = await refetch();
   else if (frame.event === "frag") {
     try {
-      for (const operation of JSON.parse(frame.data)) apply(operation);
+      for (const operation of JSON.parse(frame.data)) {
+        keepEarlier(operation);
+        apply(operation);
+      }
     } catch (error) {
       console.warn("turnlog: the page is taken anew:", error);
       anew = await refetch();
@@ -87,6 +103,7 @@ async function take(frame) {
   } else return;
   thread.dataset.at = anew ?? frame.id ?? thread.dataset.at;
   look(true);
+  tick();
   follow();
   return anew;
 }
@@ -123,34 +140,41 @@ function stream() {
 
 // --- what a person does ---------------------------------------------------------------------------------------
 
-/** Load the rows of a settled turn's trace, once, when it is opened. @param {HTMLElement} trace */
+/** Load the rows of a settled turn's trace when it is opened. @param {HTMLElement} trace */
 async function loadTrace(trace) {
-  const rows = $("[data-keep]", trace);
-  if (!trace.dataset.src || !rows || rows.firstElementChild) return;
-  rows.textContent = "Loading…";
+  const rows = $(".steps[data-keep]", trace);
+  if (!trace.dataset.src || !rows) return;
+  trace.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(trace.dataset.src, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-    rows.replaceChildren(parse(await answer.text()));
+    const fresh = /** @type {HTMLElement} */ (rows.cloneNode(false));
+    fresh.append(parse(await answer.text()));
+    morph(rows, fresh, true);
   } catch {
-    rows.textContent = "This could not be loaded. Close and open it to try again.";
+    say("status", "The steps could not be loaded. Close and open them to try again.");
   }
+  trace.removeAttribute("aria-busy");
 }
 
 /** Put the earlier turns above, and the link to still earlier ones. @param {HTMLAnchorElement} link */
 async function loadEarlier(link) {
-  const fresh = parse(await (await fetch(link.href, { headers: { Accept: "text/html" } })).text());
-  const first = $("#turns > *") ?? $("#earlier > *");
-  $("#earlier")?.prepend(...($("#turns", fresh)?.children ?? []));
-  const next = $("[data-earlier]", fresh);
-  if (next) link.replaceWith(next);
-  else link.remove();
+  const answer = await fetch(link.href, { headers: { Accept: "text/html" } });
+  const fresh = parse(await answer.text());
+  const turns = [...($("#turns", fresh)?.children ?? [])];
+  const earlier = $("#earlier");
+  if (!answer.ok || !earlier || !turns.length) throw new Error(`the page answered ${answer.status}`);
+  const first = $("#earlier > .turn") ?? $("#turns > *");
+  $("#earlier > nav")?.remove();
+  const next = $("#earlier-link", fresh);
+  next?.removeAttribute("id"); // The document's own one goes on to be the server's.
+  earlier.prepend(...(next?.firstElementChild ? [next] : []), ...turns);
   first?.scrollIntoView({ block: "start", behavior: "instant" });
 }
 
 /** @param {HTMLElement} button */
 async function copy(button) {
-  const what = $("pre, [data-text]", button.closest("[data-copyable]") ?? document);
+  const what = button.parentElement && $("[data-copyable]", button.parentElement);
   await navigator.clipboard.writeText(what?.textContent ?? "");
   say("status", "Copied.");
   button.dataset.done = "";
@@ -175,29 +199,37 @@ function wire() {
     "toggle",
     (event) => {
       const trace = /** @type {HTMLDetailsElement} */ (event.target);
-      if (trace.open && trace.matches("details[data-trace]")) void loadTrace(trace);
+      if (trace.open && trace.matches("details.trace")) void loadTrace(trace);
     },
     true,
   );
   sendForms((text) => say("status", text));
 }
 
-/** Seconds that go on, as the server writes them when it renders. */
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const shown = new WeakMap(); // The time that each <time> was written for.
+
+/** Write what the browser knows better than the server: how long it has been, and the time where the person is. */
 function tick() {
-  for (const where of document.querySelectorAll("[data-live][data-since]")) {
-    const since = Number(where.getAttribute("data-since")) / 1_000;
-    const seconds = Math.max(0, Math.floor((Date.now() + aheadMs - since) / 1_000));
-    where.textContent = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  for (const where of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-live]"))) {
+    if (where instanceof HTMLTimeElement && shown.get(where) !== where.dateTime) {
+      shown.set(where, where.dateTime);
+      where.textContent = moment.format(new Date(where.dateTime));
+    } else if (where.dataset.since) {
+      const seconds = Math.max(0, Math.floor((Date.now() + aheadMs - Number(where.dataset.since) / 1_000) / 1_000));
+      where.textContent = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} m ${seconds % 60} s`;
+    }
   }
 }
 
 page.classList.add("js");
 wire();
+tick();
+setInterval(tick, 1_000);
 look(false);
-if (thread) {
+if (thread?.dataset.stream) {
   watchScrolling();
-  if (!location.hash && !thread.dataset.old) follow();
-  setInterval(tick, 1_000);
+  if (!location.hash) follow();
 }
 const reader = stream();
 if (composer) {
