@@ -67,9 +67,10 @@ class EventStream(Response):
         try:
             async with self._streams.looked_after(self):
                 await self._attend(gone, pump)
+                await _cancelled(pump)
+                last = _farewell(pump)
                 if not gone.done():
-                    await _cancelled(pump)
-                    await self._last(_farewell(pump))
+                    await self._last(last)
         finally:
             await _cancelled(gone, pump)
 
