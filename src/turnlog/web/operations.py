@@ -263,8 +263,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path="/api/changes",
         summary="Which threads change, as a stream",
-        about="It begins with a `reset`: read the list of threads then. Each `change` has the rows of threads that have "
-        "changed since; several changes of a thread may be one. A `reset` also comes when too much has changed.",
+        about="It begins with a `reset`: read the list of threads then. Each `change` has the rows of threads that "
+        "have changed since; several changes of a thread may be one. A `reset` also comes when too much has changed.",
         answers={200: Answer("A stream.", {SSE: "ChangeFrames"})},
         tag="streams",
     ),
@@ -277,6 +277,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             200: Answer("The document.", {JSON: "Json"}),
             304: Answer("The client has it already.", {}),
         },
+        problems=(400,),
         tag="server",
     ),
     Operation(

@@ -78,8 +78,8 @@ def _typed(schema: Any) -> Any:
         return [_typed(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    if not schema:
-        return ref("Json")
+    if not set(schema) - {"default", "description"}:
+        return {**schema, **ref("Json")}
     if schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema:
         return {**schema, "items": ref("Json")}
     if schema.get("type") == "object" and "properties" not in schema and "additionalProperties" not in schema:
