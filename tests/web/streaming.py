@@ -48,7 +48,7 @@ class Stream:
         self.headers: dict[str, str] = {}
         self.body = b""
         self.ended = False
-        self.aborted = False
+        self._cut_off = False
 
     async def _receive(self) -> Message:
         if not self._asked:
@@ -75,8 +75,12 @@ class Stream:
 
     def cut_off(self) -> None:
         """What the server does to a client that takes nothing."""
-        self.aborted = True
+        self._cut_off = True
         self._gone.set()
+
+    def was_cut_off(self) -> bool:
+        """Whether the server did."""
+        return self._cut_off
 
     async def take(self) -> bool:
         """Take the next piece; False at the end."""
