@@ -215,9 +215,10 @@ def test_client_that_takes_nothing_is_cut_off() -> None:
             Stream(EventStream(stage.site, other())).opened() as quick,
         ):
             stage.source.pieces.put_nowait(frame("event", b"1"))
-            await quick.take()
-            await quick.take()
-            await until(lambda: len(stage.site.streams) == 2)
+            stage.source.pieces.put_nowait(frame("event", b"2"))
+            for either in (client, quick, client, quick):
+                await either.take()
+            await until(lambda: stage.source.pieces.empty())
             stage.pass_s(STREAM_STALL_S - 1)
             assert not client.was_cut_off()
             stage.pass_s(1)
@@ -253,8 +254,11 @@ def test_client_that_takes_no_goodbye_does_not_hold_up_the_server() -> None:
     async def main() -> None:
         stage = Stage()
         stage.source.pieces.put_nowait(frame("event", b"1"))
+        stage.source.pieces.put_nowait(frame("event", b"2"))
         async with stage.stream().opened() as client:
-            await until(lambda: len(stage.site.streams) == 1)
+            await client.take()
+            await client.take()
+            await until(lambda: stage.source.pieces.empty())
             stage.site.stop.set()
             began = asyncio.get_running_loop().time()
             await until(lambda: client.was_cut_off())
