@@ -1,7 +1,7 @@
 """The server: one process that listens, answers, runs turns, and stops in good order.
 
     with listening("127.0.0.1", 8765) as sock, turnlog.open(url) as log:
-        run_server(log, {"demo": DemoAgent}, agent="demo", sock=sock, guard=guard_of(sock, "127.0.0.1", None))
+        run_server(log, {"demo": DemoAgent}, agent="demo", sock=sock)
 
 A signal sets the site's `stop`: streams say `bye` and end, answers on their way are finished, turns are settled. A
 second one waits for nobody.
@@ -32,7 +32,6 @@ from turnlog.limits import CONNECTIONS_MAX, KEEP_ALIVE_S, STOP_ANSWERS_S
 from turnlog.runner.runner import AgentFactory
 from turnlog.web.app import create_app
 from turnlog.web.connection import Connection
-from turnlog.web.counts import Counts
 from turnlog.web.guard import Guard, loopback_hosts
 from turnlog.web.site import Site
 from turnlog.web.work import Work
@@ -109,20 +108,20 @@ def run_server(
     *,
     agent: str,
     sock: socket.socket,
-    guard: Guard,
+    guard: Guard | None = None,
     workspace: Path | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve `log` on `sock` until a signal comes. `ready` is called once requests are answered.
 
-    When it returns, what was running is settled; close the log then. For the main thread of a process.
+    Without a `guard` requests are let in that name this machine's loopback address. When it returns, what was running is settled; close the log then. For the main thread of a process.
     """
-    counts = Counts()
+    let_in = guard or Guard(hosts=loopback_hosts(port_of(sock)))
 
     async def serve() -> None:
-        work = Work(log, agents, agent=agent, workspace=workspace, counts=counts)
-        site = Site(log=log, work=work, clock=SystemClock(), counts=counts)
-        await Server(_config(create_app(site, guard=guard)), site, ready).run_until_stopped(sock)
+        work = Work(log, agents, agent=agent, workspace=workspace)
+        site = Site(log=log, work=work, clock=SystemClock())
+        await Server(_config(create_app(site, guard=let_in)), site, ready).run_until_stopped(sock)
 
     loop = asyncio.new_event_loop()
     try:

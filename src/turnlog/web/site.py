@@ -27,7 +27,6 @@ class Site:
     log: Log
     work: Work
     clock: Clock
-    counts: Counts = field(default_factory=Counts)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Streams = field(init=False)
     feeds: Shared[ThreadFeed] = field(init=False)
@@ -37,3 +36,8 @@ class Site:
         object.__setattr__(self, "streams", Streams(self.stop, self.clock))
         object.__setattr__(self, "feeds", Shared[ThreadFeed](lambda thread: ThreadFeed(self.log, thread)))
         object.__setattr__(self, "changes", Shared[ChangeFeed](lambda _: ChangeFeed(self.log)))
+
+    @property
+    def counts(self) -> Counts:
+        """What the server has done, for `/metrics`."""
+        return self.work.counts

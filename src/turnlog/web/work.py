@@ -31,30 +31,24 @@ _logger = logging.getLogger("turnlog")
 STOPPED: Final = "the server was stopped"
 """The detail of turns that end because their server does."""
 
-_CLOSE_S: Final = 2 * AGENT_STOP_S
-"""Seconds that closing waits for agents that were told to end, and then are cancelled."""
+_PATIENCE_S: Final = 2 * AGENT_STOP_S
+"""Seconds that closing waits at each step: an agent may take half of it to clean up, a disk should take less."""
 
 
 class Work:
     """Takes submissions and runs their turns. `agents` are makers of agents by name, `agent` is the default one.
 
-    Use it in one event loop. `counts` is told what runs and how it ends.
+    Use it in one event loop. `counts` tells what runs and how it ended.
     """
 
     def __init__(
-        self,
-        log: Log,
-        agents: Mapping[str, AgentFactory],
-        *,
-        agent: str,
-        workspace: Path | None = None,
-        counts: Counts | None = None,
+        self, log: Log, agents: Mapping[str, AgentFactory], *, agent: str, workspace: Path | None = None
     ) -> None:
         self._log = log
         self._agents = agents
         self._agent = agent
         self._workspace = workspace
-        self._counts = counts or Counts()
+        self.counts = Counts()
         self._accepting: set[asyncio.Task[Turn]] = set()
         self._runs: dict[asyncio.Task[None], _Run] = {}
         self._closed = False
@@ -106,15 +100,18 @@ class Work:
         What could not be settled by then is left to the log's own closing, or to recovery.
         """
         self._closed = True
-        await _all_done(self._accepting, None)
-        ends = [run.stop() for run in self._runs.values()]
-        for error in await asyncio.gather(*ends, return_exceptions=True):
-            if isinstance(error, BaseException) and not isinstance(error, AlreadySettled | Fenced):
+        await _all_done(self._accepting)
+        ends = [asyncio.create_task(run.stop()) for run in self._runs.values()]
+        await _all_done(ends)
+        for end in ends:
+            if not end.done():
+                end.cancel()
+            elif (error := end.exception()) is not None and not isinstance(error, AlreadySettled | Fenced):
                 _logger.error("a turn could not be settled at the end of the server: %s", error)
-        await _all_done(self._runs, _CLOSE_S)
+        await _all_done(self._runs)
         for task in self._runs:
             task.cancel()
-        await _all_done(self._runs, _CLOSE_S)
+        await _all_done(self._runs)
 
     # --- accepting ----------------------------------------------------------------------------------------------
 
@@ -135,7 +132,7 @@ class Work:
     async def _accept_and_run(self, accept: Callable[[], Awaitable[Turn]], factory: AgentFactory) -> Turn:
         turn = await accept()
         if not turn.duplicate:
-            run = _Run(self._log, turn, factory, self._counts, lambda: self._closed)
+            run = _Run(self._log, turn, factory, self.counts, lambda: self._closed)
             task = asyncio.create_task(run.run())
             self._runs[task] = run
             task.add_done_callback(self._ran)
@@ -197,7 +194,7 @@ class _Run:
         await self._turn.interrupt("cancelled" if self._begun else "not_started", STOPPED)
 
 
-async def _all_done(tasks: Iterable[asyncio.Task[Any]], seconds: float | None) -> None:
+async def _all_done(tasks: Iterable[asyncio.Task[Any]]) -> None:
     waited = list(tasks)
     if waited:
-        await asyncio.wait(waited, timeout=seconds)
+        await asyncio.wait(waited, timeout=_PATIENCE_S)

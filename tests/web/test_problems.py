@@ -1,0 +1,135 @@
+"""Errors over HTTP: a status for each, the facts, and nothing of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from typing import Any
+
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from turnlog import errors
+from turnlog.web.problems import STATUSES, problem_document, turnlog_problem
+
+from .sites import app_of, asked
+
+ERRORS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.TurnlogError)]
+SECRET = "/srv/somewhere/chat.db"
+
+
+def made(kind: type[errors.TurnlogError]) -> errors.TurnlogError:
+    """An error of that class with a value for each fact."""
+    given: dict[str, Any] = {}
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if name == "detail":
+            given[name] = SECRET
+        elif "int" in str(parameter.annotation):
+            given[name] = 7
+        else:
+            given[name] = f"some {name}"
+    return kind(**given)
+
+
+def test_every_error_has_a_status() -> None:
+    """Each error of turnlog has a row in the table of statuses, and nothing else has."""
+    assert set(STATUSES) == set(ERRORS)
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_problem_has_the_facts_and_no_path(kind: type[errors.TurnlogError]) -> None:
+    """A problem document names the error and its facts, but not what a store says of the machine's files."""
+    error = made(kind)
+    document = problem_document(error)
+    json.dumps(document)
+    assert document["status"] == STATUSES[kind]
+    assert document["title"] == (kind.__doc__ or "").partition("\n")[0]
+    assert document["type"].startswith("urn:turnlog:problem:")
+    assert {name for name in error.facts if name != "detail"} <= set(document)
+    assert SECRET not in json.dumps(document)
+
+
+def test_problem_types_differ() -> None:
+    """Each error has a type of its own, so that a program can tell them apart."""
+    assert len({problem_document(made(kind))["type"] for kind in ERRORS}) == len(ERRORS)
+
+
+def test_key_conflict_names_both_digests() -> None:
+    """C04: a client is told both digests of a key that names other content."""
+    error = errors.KeyConflict(thread="t", turn="u", key="k", stored_digest="aa", given_digest="bb")
+    document = problem_document(error)
+    assert (document["status"], document["stored_digest"], document["given_digest"]) == (409, "aa", "bb")
+
+
+def test_malformed_cursor_is_bad_input() -> None:
+    """A cursor that is none is the client's mistake; one of another log conflicts with what is here, and says where to
+    go on."""
+    malformed = errors.CursorUnprovable(thread="t", reason="malformed", head="e.3")
+    foreign = errors.CursorUnprovable(thread="t", reason="epoch", head="e.3")
+    assert [problem_document(error)["status"] for error in (malformed, foreign)] == [400, 409]
+    assert problem_document(foreign)["head"] == "e.3"
+
+
+def raising(error: Exception) -> Any:
+    async def route(_request: Request) -> Response:
+        raise error
+
+    return app_of(route)
+
+
+def test_store_that_fails_asks_to_come_back() -> None:
+    """A failing store is a 503 with Retry-After that carries turn and key, and is counted (P1)."""
+    error = errors.StoreUnavailable(thread="t", turn="u", key="k", detail=SECRET)
+    app = raising(error)
+    answer = asked(app, "GET", "/")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert {answer.json()[name] for name in ("thread", "turn", "key")} == {"t", "u", "k"}
+    assert app.state.site.counts.store_errors == {"StoreUnavailable": 1}
+
+
+def test_defect_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """An error that is a defect is a 500 without a word of what it is; the log has it."""
+    answer = asked(raising(ZeroDivisionError(SECRET)), "GET", "/")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert SECRET not in answer.text
+    assert SECRET in caplog.text
+
+
+def test_problem_for_people_is_a_page() -> None:
+    """A browser that asked for a page is told in HTML, with what a client said as text; a program is told in JSON."""
+    app = raising(errors.InvalidInput(field="<script>", problem="\ud800 & co"))
+    page = asked(app, "GET", "/", headers={"accept": "text/html,*/*"})
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.status_code == 400
+    assert "<script>" not in page.text
+    assert "&lt;script&gt;" in page.text
+    assert asked(app, "GET", "/").json()["field"] == "<script>"
+
+
+def test_refusals_of_http_are_problems_too() -> None:
+    """What no route answers, or not by this method, is a problem document; 405 says which methods there are."""
+    app = raising(HTTPException(404))
+    assert asked(app, "GET", "/nowhere").json() == {
+        "type": "about:blank",
+        "title": "Not Found",
+        "status": 404,
+        "detail": "Not Found",
+    }
+    refused = asked(app, "DELETE", "/")
+    assert refused.status_code == 405
+    assert {method.strip() for method in refused.headers["allow"].split(",")} >= {"GET", "HEAD"}
+
+
+def test_half_of_a_character_in_a_fact_is_json() -> None:
+    """A fact that is no UTF-8 still makes a document that can be read."""
+
+    async def answer() -> Response:
+        return await turnlog_problem(
+            Request({"type": "http", "path": "/api/x", "headers": []}), errors.UnknownThread(thread="\ud800")
+        )
+
+    assert json.loads(asyncio.run(answer()).body)["thread"] == "\ud800"
