@@ -20,8 +20,9 @@ export function morph(live, fresh, whole = false) {
     return fresh;
   }
   if (live instanceof Element && fresh instanceof Element) {
+    const own = isOwn(live, fresh, whole);
     morphAttributes(live, fresh);
-    if (!isOwn(live, fresh, whole)) morphChildren(live, fresh, whole);
+    if (!own) morphChildren(live, fresh, whole);
   } else if (live instanceof CharacterData && fresh instanceof CharacterData) morphText(live, fresh.data);
   return live;
 }
@@ -31,7 +32,8 @@ export function morph(live, fresh, whole = false) {
 function isOwn(live, fresh, whole) {
   if (fresh.hasAttribute("data-shell") && !whole) return true;
   if (fresh.hasAttribute("data-live") && live.hasAttribute("data-live")) return true;
-  return fresh.hasAttribute("data-keep") && !fresh.firstElementChild && live.firstElementChild !== null;
+  const kept = fresh.hasAttribute("data-keep") && live.hasAttribute("data-keep");
+  return kept && !fresh.firstElementChild;
 }
 
 /** @param {Element} live @param {Element} fresh */

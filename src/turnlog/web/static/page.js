@@ -58,9 +58,11 @@ function look(/** @type {boolean} */ aloud) {
     if (aloud) say("status", WORDS[state] ?? "");
     states.set(turn.id, state);
     const trace = /** @type {HTMLDetailsElement | null} */ ($("details.trace", turn));
-    if (!trace || !aloud) continue;
-    if (!byHand.has(trace)) trace.open = open;
-    if (!open && trace.open) void loadTrace(trace);
+    if (trace && aloud && !byHand.has(trace)) trace.open = open;
+  }
+  // The rows of a trace that settled are asked for again where somebody has it open.
+  for (const rows of document.querySelectorAll(".trace[open][data-src]:not([aria-busy]) > .steps[data-keep]:empty")) {
+    void loadTrace(/** @type {HTMLElement} */ (rows.parentElement));
   }
   composer?.toggleAttribute("data-busy", busy);
 }
@@ -152,7 +154,7 @@ async function loadTrace(trace) {
     fresh.append(parse(await answer.text()));
     morph(rows, fresh, true);
   } catch {
-    say("status", "The steps could not be loaded. Close and open them to try again.");
+    rows.textContent = "The steps could not be loaded. Close and open them to try again.";
   }
   trace.removeAttribute("aria-busy");
 }
@@ -172,9 +174,30 @@ async function loadEarlier(link) {
   first?.scrollIntoView({ block: "start", behavior: "instant" });
 }
 
+/** Show the one copy button of all listings at the one that is pointed at or focused. @param {Event} event */
+function offerCopy(event) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  const listing = target.id === "copy" ? null : target.closest("pre.hl");
+  if (!listing) return;
+  const button = $("#copy") ?? document.body.appendChild(copyButton());
+  const box = listing.getBoundingClientRect();
+  button.style.top = `${box.top + scrollY + 6}px`;
+  button.style.left = `${box.right + scrollX - 6}px`;
+  copied.set(button, listing);
+}
+
+const copied = /** @type {WeakMap<HTMLElement, Element>} */ (new WeakMap());
+
+function copyButton() {
+  const button = document.createElement("button");
+  Object.assign(button, { id: "copy", type: "button", textContent: "Copy" });
+  button.dataset.copy = "";
+  return button;
+}
+
 /** @param {HTMLElement} button */
 async function copy(button) {
-  const what = button.parentElement && $("[data-copyable]", button.parentElement);
+  const what = copied.get(button) ?? (button.parentElement && $("[data-copyable]", button.parentElement));
   await navigator.clipboard.writeText(what?.textContent ?? "");
   say("status", "Copied.");
   button.dataset.done = "";
@@ -203,6 +226,8 @@ function wire() {
     },
     true,
   );
+  document.addEventListener("pointerover", offerCopy);
+  document.addEventListener("focusin", offerCopy);
   sendForms((text) => say("status", text));
 }
 
