@@ -62,7 +62,7 @@ async def interrupt(request: Request) -> Response:
     thread, turn = path_of(request, "thread"), path_of(request, "turn")
     given = await body_of(request, GivenInterrupt)
     seq = await site_of(request).log.request(thread, turn, by=given.by)
-    return _requested(thread, turn, seq)
+    return requested(thread, turn, seq)
 
 
 async def decide(request: Request) -> Response:
@@ -70,8 +70,9 @@ async def decide(request: Request) -> Response:
     thread, turn, approval = (path_of(request, name) for name in ("thread", "turn", "approval"))
     given = await body_of(request, GivenDecision)
     seq = await site_of(request).log.request(thread, turn, "decide", approval=approval, value=given.value, by=given.by)
-    return _requested(thread, turn, seq)
+    return requested(thread, turn, seq)
 
 
-def _requested(thread: str, turn: str, seq: int) -> Response:
+def requested(thread: str, turn: str, seq: int) -> Response:
+    """What became of a request to a turn's owner."""
     return Response(json_line(shapes.Request(thread=thread, turn=turn, seq=seq)), ACCEPTED, media_type=JSON)

@@ -8,7 +8,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from turnlog.errors import TurnlogError
-from turnlog.web import api, changes, events, metrics
+from turnlog.web import api, changes, events, metrics, pages
 from turnlog.web.guard import Guard, Guarding
 from turnlog.web.problems import http_problem, turnlog_problem
 from turnlog.web.site import Site
@@ -16,7 +16,7 @@ from turnlog.web.site import Site
 
 def create_app(site: Site, *, guard: Guard) -> Starlette:
     """The routes of `site`, behind `guard`. Every error that a route raises becomes a problem document."""
-    routes: list[Route] = [*api.ROUTES, *events.ROUTES, *changes.ROUTES, *metrics.ROUTES]
+    routes: list[Route] = [*api.ROUTES, *events.ROUTES, *changes.ROUTES, *metrics.ROUTES, *pages.ROUTES]
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Guarding, guard=guard, counts=site.counts)],

@@ -10,6 +10,7 @@ from turnlog.journal.log import Log
 from turnlog.web.changing import ChangeFeed
 from turnlog.web.counts import Counts
 from turnlog.web.feed import ThreadFeed
+from turnlog.web.live import LivePage, Pace
 from turnlog.web.sharing import Shared
 from turnlog.web.streams import Streams
 from turnlog.web.work import Work
@@ -21,7 +22,7 @@ class Site:
 
     `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones,
     `feeds` what they read of threads, `changes` what they
-    read of all of them.
+    read of all of them, `pages` what the pages of threads show live.
     """
 
     log: Log
@@ -31,11 +32,14 @@ class Site:
     streams: Streams = field(init=False)
     feeds: Shared[ThreadFeed] = field(init=False)
     changes: Shared[ChangeFeed] = field(init=False)
+    pages: Shared[LivePage] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", Streams(self.stop, self.clock))
         object.__setattr__(self, "feeds", Shared[ThreadFeed](lambda thread: ThreadFeed(self.log, thread)))
         object.__setattr__(self, "changes", Shared[ChangeFeed](lambda _: ChangeFeed(self.log)))
+        pace = Pace()
+        object.__setattr__(self, "pages", Shared[LivePage](lambda thread: LivePage(self.log, thread, pace)))
 
     @property
     def counts(self) -> Counts:

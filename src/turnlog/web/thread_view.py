@@ -116,6 +116,17 @@ class ThreadPage:
         """The turns on the page, in order."""
         return [shown.source for shown in self._turns.values()]
 
+    def since(self, seq: int) -> set[str]:
+        """Ids of the elements in `#turns` and of the link before them that a page of the position `seq` may lack, or
+        may show otherwise: what an open turn's drafts have become no position tells."""
+        sections = {
+            shown.element.id
+            for shown in self._turns.values()
+            if shown.element is not None and (shown.source.open or shown.source.touched > seq)
+        }
+        loose = {element.id for place, element in self._loose.items() if place > seq}
+        return sections | loose | {"earlier-link", "loose-more", "empty"}
+
     def elements(self) -> list[Element]:
         """What stands in `main#thread`."""
         self._lay_out()
