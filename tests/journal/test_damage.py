@@ -122,10 +122,12 @@ def test_a_defect_in_the_writer_leaves_nobody_waiting(
     store: Store, log: Log, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """P8: should the writer end by a defect, whoever waits is told at once, and whoever comes, and closing ends."""
-    turn = begun(log)
+    turn, behind = begun(log), log.submit("t", "next", when_busy="queue").result()
+    parked = behind.ready()
+    log.append_message("t", {}).result()  # and it waits by now
     hold = Hold()
     store.faults(log).traps.set({"commit.before"}, hold)
-    receipts: list[Receipt[Any]] = [turn.step("held")]
+    receipts: list[Receipt[Any]] = [turn.step("held"), parked]
     with hold:
         hold.wait_held()
         receipts += [turn.draft("text"), turn.step("queued"), log.submit("u", "queued")]
@@ -144,7 +146,7 @@ def test_a_defect_in_the_writer_leaves_nobody_waiting(
     with pytest.raises(StoreError, match="defect"):
         turn.step("late")
     log.close()
-    assert [found.turn for found in store.open().recovered] == [turn.id]
+    assert [found.turn for found in store.open().recovered] == [turn.id, behind.id]
 
 
 def test_closing_waits_within_a_bound(store: Store, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ shares no code with the journal or the folds: it reads stored events and looks f
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,13 +27,16 @@ from hypothesis.stateful import (
 
 from tests.journal.stores import Store, unavailable
 from turnlog.errors import Refused, StoreClosed, StoreError
+from turnlog.events.kinds import Requested
+from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
-from turnlog.limits import LEASE_S
+from turnlog.limits import LEASE_S, QUEUE_TURNS_MAX
 
 THREADS = ["a", "b"]
 KEYS = ["k1", "k2", "k3"]
+WHEN_BUSY: list[WhenBusy] = ["refuse", "queue", "replace"]
 LEGAL: dict[str | None, dict[str, str]] = {
     None: {"submitted": "submitted"},
     "submitted": {"worker_started": "started", "interrupted": "settled", "requested": "submitted"},
@@ -92,6 +96,10 @@ class Machine(RuleBasedStateMachine):
         self.turns: dict[tuple[str, str], Known] = {}
         self.accepted: dict[tuple[str, str], tuple[str, str]] = {}
         """(thread, key) -> (turn id, content) of submissions that were acknowledged."""
+        self.waits: list[tuple[Known, Receipt[None]]] = []
+        """Turns whose time somebody waits for."""
+        self.replacing: set[str] = set()
+        """Turns that were submitted, or tried, to replace others."""
         self.count = 0
         self.history: dict[str, list[tuple[int, str, bytes]]] = {}
 
@@ -118,13 +126,24 @@ class Machine(RuleBasedStateMachine):
 
     # --- what processes do ---------------------------------------------------------------------------------------
 
-    @rule(n=st.integers(0, 2), thread=st.sampled_from(THREADS), key=st.sampled_from([None, *KEYS]), start=st.booleans())
-    def submit(self, n: int, thread: str, key: str | None, start: bool) -> None:
+    @rule(
+        n=st.integers(0, 2),
+        thread=st.sampled_from(THREADS),
+        key=st.sampled_from([None, *KEYS]),
+        start=st.booleans(),
+        when_busy=st.sampled_from(WHEN_BUSY),
+    )
+    def submit(self, n: int, thread: str, key: str | None, start: bool, when_busy: WhenBusy) -> None:
         log = self.logs[n % len(self.logs)]
         content = key or self.mark()
-        turn = self.attempt(log.submit(thread, content, key=key))
+        name = self.mark() if when_busy == "replace" else None
+        if name is not None:
+            self.replacing.add(name)
+        turn = self.attempt(log.submit(thread, content, key=key, turn=name, when_busy=when_busy))
         if turn is None:
             return
+        if turn.id == name and not turn.duplicate:
+            self.check_replaced(thread, turn.id)
         if key is not None:
             before = self.accepted.setdefault((thread, key), (turn.id, content))
             assert before == (turn.id, content), "one key, two turns"
@@ -139,6 +158,11 @@ class Machine(RuleBasedStateMachine):
         held = [known for known in self.turns.values() if known.log in self.logs]
         held = [known for known in held if known.end is None] or held
         return held[pick % len(held)] if held else None
+
+    @rule(pick=st.integers(0, 9))
+    def wait(self, pick: int) -> None:
+        if (known := self.some(pick)) is not None:
+            self.waits.append((known, known.handle.ready()))
 
     @rule(pick=st.integers(0, 9))
     def start(self, pick: int) -> None:
@@ -200,14 +224,14 @@ class Machine(RuleBasedStateMachine):
         if (known := self.some(pick)) is not None:
             self.attempt(self.logs[n % len(self.logs)].request(known.thread, known.id))
 
-    @rule(n=st.integers(0, 2), pick=st.integers(0, 9))
-    def retry(self, n: int, pick: int) -> None:
+    @rule(n=st.integers(0, 2), pick=st.integers(0, 9), when_busy=st.sampled_from(["refuse", "queue"]))
+    def retry(self, n: int, pick: int, when_busy: WhenBusy) -> None:
         log = self.logs[n % len(self.logs)]
         known = list(self.turns.values())[pick % len(self.turns)] if self.turns else None
         if known is None:
             return
         try:
-            child = log.retry(known.thread, known.id).result(30)
+            child = log.retry(known.thread, known.id, when_busy=when_busy).result(30)
         except (Refused, StoreError):
             return
         if not child.duplicate:
@@ -293,13 +317,43 @@ class Machine(RuleBasedStateMachine):
             assert now[: len(before)] == before, "history was rewritten"
             assert [seq for seq, _, _ in now] == list(range(1, len(now) + 1))
             self.history[thread] = now
-            states: dict[str, str] = {}
-            for record in stored:
-                if record.turn is not None:
-                    state = LEGAL[states.get(record.turn)].get(record.kind)
-                    assert state is not None, f"{record.kind} in {states.get(record.turn)}"
-                    states[record.turn] = state
-            assert sum(state != "settled" for state in states.values()) <= 1, "two open turns"
+            self.check_states(thread)
+
+    def states(self, thread: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """(kind, turn, the states of all turns after it, in the order of submission) of each stored event of a turn."""
+        states: dict[str, str] = {}
+        for record in self.reader.read(thread, limit=10**6, bytes_max=10**9).rows:
+            if record.turn is not None:
+                state = LEGAL[states.get(record.turn)].get(record.kind)
+                assert state is not None, f"{record.kind} in {states.get(record.turn)}"
+                states[record.turn] = state
+                yield record.kind, record.turn, states
+
+    def check_states(self, thread: str) -> None:
+        """Turns start in their order, one after the other, and whose time was told had nobody before it."""
+        states: dict[str, str] = {}
+        for kind, turn, states in self.states(thread):  # the last ones are looked at below
+            if kind == "worker_started":
+                assert not open_before(turn, states), "it started before its time"
+        assert sum(state != "settled" for state in states.values()) <= QUEUE_TURNS_MAX
+        for known, ready in self.waits:
+            if known.thread == thread and ready.done() and self.attempt_is_well(ready):
+                assert not open_before(known.id, states), "it was told its time before it came"
+
+    def attempt_is_well(self, receipt: Receipt[Any]) -> bool:
+        """Whether a receipt that is done tells of no refusal or failure."""
+        try:
+            receipt.result()
+        except (Refused, StoreError):
+            return False
+        return True
+
+    def check_replaced(self, thread: str, new: str) -> None:
+        """Every turn that was open before a replacing one was asked to end by the time that one was acknowledged."""
+        asked = set()
+        for kind, turn, states in self.states(thread):  # noqa: B007  # as above
+            asked |= {turn} if kind == "requested" else set()
+        assert set(open_before(new, states)) <= asked, "it replaced not all"
 
     def finish(self) -> None:
         """All processes die, one more opens the store: everything promised is there."""
@@ -318,7 +372,11 @@ class Machine(RuleBasedStateMachine):
             view = last.turn_view(known.thread, known.id)
             assert (view.state, view.illegal) == (own[-1].kind, 0)
             assert view.events == len(own)
+            for event in own:
+                if isinstance(event.body, Requested) and event.body.by is not None:
+                    assert event.body.by.removeprefix("replaced by ") in self.replacing, "replaced unasked"
         assert all(last.drafts(thread) == [] for thread in stored)
+        assert all(ready.done() for _, ready in self.waits), "somebody waits for ever"
 
     def check_turn(self, known: Known, own: list[Any], thread: list[Any]) -> None:
         ends = [event.kind for event in own if event.kind in ("completed", "interrupted")]
@@ -346,6 +404,11 @@ class Machine(RuleBasedStateMachine):
         said = "".join(event.data.decode() for event in own if getattr(event.body, "synthesized", None))
         for mark in [f"<{part.partition('>')[0]}>" for part in said.split("<")[1:]]:
             assert mark in known.written, "invented text"
+
+
+def open_before(turn: str, states: dict[str, str]) -> list[str]:
+    """The open turns that were submitted before one."""
+    return [it for it in list(states)[: list(states).index(turn)] if states[it] != "settled"]
 
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), stateful_step_count=30)

@@ -6,6 +6,7 @@ read again; the second closes the drafts and interrupts the turn. Who dies betwe
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ def _dead_turns(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> tuple
             forgotten += 1
         rows += found
     rows += _claimed_before(engine, owner, mine)
-    return rows[:RECOVER_TURNS_MAX], forgotten
+    return sorted(rows[:RECOVER_TURNS_MAX], key=lambda row: row.seq_first), forgotten
 
 
 def _claimed_before(engine: Engine, owner: OwnerId, mine: Collection[Pair]) -> list[TurnRow]:
@@ -83,17 +84,26 @@ def _claim(engine: Engine, owner: OwnerId, rows: Sequence[TurnRow]) -> list[Pair
 
 
 def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Pair]) -> list[Recovered]:
-    """Read each claimed turn and end it. Where somebody appended meanwhile (a request), read again."""
-    waiting, settled = list(claimed), list[Recovered]()
-    for _ in range(RESEAL_TRIES_MAX):
-        if not waiting:
-            break
-        plans = [plan for pair in waiting if (plan := _plan(engine, owner, clock, pair)) is not None]
-        outcomes = engine.commit([write for plan, _ in plans for write in plan.writes])
-        done = [recovered for (_, recovered), outcome in zip(plans, outcomes, strict=True) if isinstance(outcome, Done)]
-        settled += done
-        again = {(recovered.thread, recovered.turn) for _, recovered in plans} - {(r.thread, r.turn) for r in done}
-        waiting = [pair for pair in waiting if pair in again]
+    """Read each claimed turn and end it; of one thread one after the other, in the order of their submissions.
+
+    Where somebody appended meanwhile (a request), it is read again.
+    """
+    lines: dict[str, deque[Pair]] = {}
+    for pair in claimed:
+        lines.setdefault(pair[0], deque()).append(pair)
+    settled = list[Recovered]()
+    tries = RESEAL_TRIES_MAX + max(map(len, lines.values()), default=0)
+    while lines and tries:
+        tries -= 1
+        planned = [(line, _plan(engine, owner, clock, line[0])) for line in lines.values()]
+        outcomes = iter(engine.commit([write for _, plan in planned if plan is not None for write in plan[0].writes]))
+        for line, plan in planned:
+            if plan is None:  # settled already
+                line.popleft()
+            elif isinstance(next(outcomes), Done):
+                settled.append(plan[1])
+                line.popleft()
+        lines = {thread: line for thread, line in lines.items() if line}
     return settled
 
 
