@@ -11,7 +11,7 @@ import pytest
 from tests.journal import stores
 from tests.journal.stores import Store, call, eventually, items, message
 from turnlog.engines.protocol import Engine
-from turnlog.errors import StoreBusy, StoreError
+from turnlog.errors import RecordDamaged, StoreBusy, StoreError
 from turnlog.events.kinds import Interrupted
 from turnlog.folds.history import history
 from turnlog.journal import recovery, state, writer
@@ -60,6 +60,19 @@ def test_a_damaged_turn_keeps_nobody_from_opening(tmp_path: Path, what: str) -> 
             turn.item(message("answer")).result()
         assert stores.texts(other, "sound") == ["answer"]
         assert [event.kind for event in other.events("t")][-1] == "interrupted"
+
+
+def test_a_message_that_cannot_be_read_is_not_asked_again(tmp_path: Path) -> None:
+    """P3, P4: asking a turn again whose message is damaged says so, and invents none."""
+    with Store("sqlite", tmp_path) as store:
+        log = store.open()
+        turn = begun(log)
+        store.kill(log)
+        damage(store.path, BROKEN["a submission"])
+        other = store.open()
+        with pytest.raises(RecordDamaged):
+            other.retry("t", turn.id)
+        assert len(other.turns("t").rows) == 1
 
 
 def test_damaged_draft_text_is_no_answer(tmp_path: Path) -> None:

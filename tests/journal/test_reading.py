@@ -113,12 +113,41 @@ def check_pages(simulator: Simulator, limit: int) -> None:
     notices = [notice for page in found for notice in page.notices]
     assert sorted(notices, key=repr) == sorted(whole.notices, key=repr)
     assert {page.at for page in found} == {f"{reading._engine.epoch}.{simulator.head}"}
+    assert max(len(page.turns) for page in found) <= limit
+    assert max(sum(it.turn is None for it in page.messages) for page in found) <= limit
 
 
 @given(threads(), st.integers(1, 4))
 def test_pages_are_the_whole(simulator: Simulator, limit: int) -> None:
     """P4, P9: whatever waited, overlapped, came late or was retried, the pages together are the transcript, once."""
     check_pages(simulator, limit)
+
+
+@given(st.lists(st.sampled_from(["turn", "loose", "loose", "loose"]), max_size=40), st.integers(1, 4))
+def test_messages_without_a_turn_bound_a_page(written: list[str], limit: int) -> None:
+    """P4, P11: a page has no more of them, and of turns, than were asked for, and the pages together are the whole."""
+    simulator = Simulator()
+    for number, what in enumerate(written):
+        if what == "turn":
+            simulator.submit(f"{number}")
+        else:
+            simulator.loose("assistant", f"{number}")
+    if written:
+        check_pages(simulator, limit)
+
+
+def test_a_place_before_all_turns_stays_one(log: Log) -> None:
+    """P4, P9: pages that were begun with no turn on the newest one go on as they were while turns are submitted."""
+    log.submit("t", "old").result().interrupt("failed").result()
+    for number in range(5):
+        log.append_message("t", message(f"{number}")).result()
+    page = log.transcript("t", limit=2)
+    assert [found.text for found in page.messages] == ["3", "4"]
+    for text in ("new", "newer", "newest"):
+        log.submit("t", text).result().interrupt("failed").result()
+    older = pages(lambda before: log.transcript("t", limit=2, before=before or page.next))
+    assert [found.text for page in older for found in page.messages] == ["old", "0", "1", "2"]
+    assert [view.preview for page in older for view in page.turns] == ["old"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
