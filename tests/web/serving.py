@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 
 from turnlog.journal.log import Log, open_log
 from turnlog.runner.runner import AgentFactory
-from turnlog.web.server import guard_of, listening, run_server, url_of
+from turnlog.web.server import guard_of, leave_stuck_threads, listening, run_server, url_of
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -182,3 +182,4 @@ def serve_agents(
 
             workspace = Path(options["--workspace"])
             run_server(log, agents, agent=agent, sock=sock, workspace=workspace, guard=guard, ready=ready)
+    leave_stuck_threads()

@@ -132,4 +132,4 @@ def test_half_of_a_character_in_a_fact_is_json() -> None:
             Request({"type": "http", "path": "/api/x", "headers": []}), errors.UnknownThread(thread="\ud800")
         )
 
-    assert json.loads(asyncio.run(answer()).body)["thread"] == "\ud800"
+    assert json.loads(bytes(asyncio.run(answer()).body))["thread"] == "\ud800"

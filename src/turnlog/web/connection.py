@@ -47,6 +47,9 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """See `HttpToolsProtocol`."""
         super().on_message_begin()
+        # It may have come behind the request before it, in the same bytes.
+        self._head_bytes = max(self._head_bytes, 1)
+        self._await_head()
         self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
 
     def on_headers_complete(self) -> None:

@@ -38,6 +38,9 @@ from turnlog.web.work import Work
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+_LEAVING_S: Final = 1.0
+"""Seconds for tasks and threads to end that were told to: those that listen need a hundredth of it."""
+
 _FILES_BESIDE: Final = 256
 """File descriptors that are no connections: the store's, the agents' and their tools'."""
 
@@ -114,38 +117,44 @@ def run_server(
 ) -> None:
     """Serve `log` on `sock` until a signal comes. `ready` is called once requests are answered.
 
-    Without a `guard` requests are let in that name this machine's loopback address. When it returns, what was running is settled; close the log then. For the main thread of a process.
+    Without a `guard` requests are let in that name this machine's loopback address. When it returns, what was running
+    is settled, and the log is to be closed. For the main thread of a process.
     """
     let_in = guard or Guard(hosts=loopback_hosts(port_of(sock)))
 
     async def serve() -> None:
         work = Work(log, agents, agent=agent, workspace=workspace)
         site = Site(log=log, work=work, clock=SystemClock())
-        await Server(_config(create_app(site, guard=let_in)), site, ready).run_until_stopped(sock)
+        server = Server(_config(create_app(site, guard=let_in)), site, ready)
+        try:
+            await server.run_until_stopped(sock)
+        finally:
+            await _end_tasks()
 
+    # `asyncio.run` would wait for tasks and threads that do not end, for ever if it must.
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(serve())
-        loop.run_until_complete(_end_tasks())
+        loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
 
 
 async def _end_tasks() -> None:
-    """Cancel what is left. An agent that does not end all the same is left behind, as its turn is settled."""
+    """Cancel what is left. An agent that does not end even so is left behind, as its turn is settled."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     if tasks:
-        await asyncio.wait(tasks, timeout=STOP_ANSWERS_S)
+        await asyncio.wait(tasks, timeout=_LEAVING_S)
 
 
-def leave_stuck_threads(seconds: float = STOP_ANSWERS_S) -> None:
-    """The last act of a program: when threads do not end within `seconds`, end the process without them.
+def leave_stuck_threads() -> None:
+    """The last act of a program: end the process without threads that do not end by themselves now.
 
-    Python waits for every thread, for ever if it must. What an agent's thread still does then no log takes.
+    Python would wait for every thread. What an agent's thread still does no log takes any more.
     """
-    deadline = SystemClock().boot_s() + seconds
+    deadline = SystemClock().boot_s() + _LEAVING_S
     threads = [
         thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()
     ]

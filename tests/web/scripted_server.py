@@ -1,0 +1,85 @@
+"""A server with agents that do what a test needs: `Serving(..., script=SCRIPTED)`.
+
+SIGUSR1 makes the store refuse all writes, SIGUSR2 makes it take them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.runner.running import answer, text
+from tests.web.serving import serve_agents
+from turnlog.agents.protocol import Agent, Task
+from turnlog.engines.open import open_engine
+from turnlog.errors import StoreUnavailable
+from turnlog.events.clock import SystemClock
+from turnlog.journal.log import Log
+from turnlog.testing.faults import FaultEngine
+from turnlog.testing.scripted_agent import ScriptedAgent
+
+SCRIPTED: Final = Path(__file__)
+
+HALF: Final = "half an answer"
+
+
+async def _told(task: Task) -> None:
+    """Wait for a person's decision."""
+    async for request in task.requests:
+        if request.what == "decide":
+            return
+
+
+async def _stubborn(_task: Task) -> None:
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+
+async def _stuck(_task: Task) -> None:
+    await asyncio.to_thread(threading.Event().wait)
+
+
+def quick() -> Agent:
+    return ScriptedAgent(text("an "), answer("an answer"), name="quick")
+
+
+def told() -> Agent:
+    """Shows half an answer, and the rest once somebody decides."""
+    return ScriptedAgent(text(HALF), _told, answer(f"{HALF}, and the rest"), name="told")
+
+
+def stubborn() -> Agent:
+    """Shows half an answer, and does not end when it is told to."""
+    return ScriptedAgent(text(HALF), _stubborn, name="stubborn")
+
+
+def stuck() -> Agent:
+    """Shows half an answer, and waits in a thread that never ends."""
+    return ScriptedAgent(text(HALF), _stuck, name="stuck")
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Log]:
+    clock = SystemClock()
+    engine = FaultEngine(open_engine(url, clock))
+
+    def fail(_number: int, _frame: object) -> None:
+        for verb in ("commit.before", "lease.before"):
+            engine.fail(verb, lambda: StoreUnavailable(detail="the disk is full: /srv/secret"), forever=True)
+
+    signal.signal(signal.SIGUSR1, fail)
+    signal.signal(signal.SIGUSR2, lambda _number, _frame: engine.heal())
+    with Log(engine, clock=clock) as log:
+        yield log
+
+
+if __name__ == "__main__":
+    serve_agents({"quick": quick, "told": told, "stubborn": stubborn, "stuck": stuck}, opened=opened)
