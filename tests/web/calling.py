@@ -115,7 +115,9 @@ class Api:
 
     async def post(self, path: str, body: Any = None, status: int = 202) -> Any:
         """What a `POST` is answered."""
-        return (await self.call("POST", path, status, json={} if body is None else body)).json()
+        content = json.dumps({} if body is None else body)  # which, other than the client's own, writes lone surrogates
+        headers = {"content-type": "application/json"}
+        return (await self.call("POST", path, status, content=content, headers=headers)).json()
 
     async def submit(self, thread: str, content: Any, status: int = 202, **rest: Any) -> Any:
         """Submit a message."""

@@ -107,3 +107,14 @@ def test_the_document_is_served_and_known_by_its_tag(log: Log) -> None:
             await api.call("GET", "/openapi.json", headers={"if-none-match": '"other"'})
 
     run(main())
+
+
+def test_health_and_counts_are_what_the_document_says(log: Log) -> None:
+    """`/healthz` and `/metrics` answer as described."""
+
+    async def main() -> None:
+        async with calling(log) as api:
+            assert (await api.get("/healthz"))["status"] == "ok"
+            assert "turnlog_turns_running" in (await api.call("GET", "/metrics")).text
+
+    run(main())

@@ -13,7 +13,7 @@ from turnlog.web.paths import ROUTE_WORDS, id_of, path_id
 
 ODD_IDS = [
     *["../x", "..", ".", ".hidden", "/etc/x", "a/b", "a\\b", "a\nb", "-rf", "%2e%2e", "%2F", "a\0b"],
-    *["\ud800", "x\udfff", "\ud83d\ude00", "😀", "~", "~YQ", "latest", "a b", "a?b=c", "a#b", "a:b;c"],
+    *["\ud800", "x\udfff", "😀", "~", "~YQ", "latest", "a b", "a?b=c", "a#b", "a:b;c"],
     *["é", "e\u0301", "é" * 512, "x" * 1_024, "\u2028"],
 ]
 

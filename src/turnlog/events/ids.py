@@ -1,20 +1,24 @@
 """Ids: what an application may choose, and what we make.
 
 A thread id is any text of 1 to 1,024 UTF-8 bytes, a turn id or key any text of 1 to 256. Nothing is normalised, so two
-different texts are always two different ids. A lone surrogate counts three bytes, as in WTF-8, and is kept.
+different texts are always two different ids. A lone surrogate counts three bytes, as in WTF-8, and is kept. A pair of
+surrogates is refused: JSON cannot tell it from the one character that it would stand for.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Protocol
+from typing import Final, Protocol
 
 from turnlog.errors import InvalidInput, TooLarge
 from turnlog.events.codec import encode_json
 from turnlog.limits import NAME_BYTES_MAX, THREAD_ID_BYTES_MAX, TURN_ID_BYTES_MAX
+
+_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def text_bytes(text: str) -> bytes:
@@ -58,6 +62,8 @@ def _check(field: str, text: str, limit: int, limit_name: str) -> str:
         raise InvalidInput(field=field, problem=f"must be text, not {type(text).__name__}")
     if not text:
         raise InvalidInput(field=field, problem="must not be empty")
+    if not text.isascii() and _PAIR.search(text):
+        raise InvalidInput(field=field, problem="two surrogates in a row must be the one character they stand for")
     # A character is at most four bytes, so most ids need no encoding to be known as short enough.
     if len(text) * 4 > limit and (given := len(text_bytes(text))) > limit:
         raise TooLarge(field=field, limit=limit_name, limit_value=limit, given=given)

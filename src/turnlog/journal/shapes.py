@@ -301,8 +301,7 @@ class Request(Shape, frozen=True, kw_only=True):
 
 
 class Health(Shape, frozen=True, kw_only=True):
-    """The log can be written, as far as its last writes tell. `running` turns are being answered."""
+    """The store takes writes. `reason` is null: why it does not is told by a problem document."""
 
     status: Literal["ok"]
-    epoch: str
-    running: int
+    reason: str | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +21,19 @@ body is refused, too.
 
 `POST` takes `application/json`. A cursor `epoch.seq` is a position in a thread: lists, traces, transcripts and \
 histories carry one as `at`, from which the thread's events can be followed without missing anything."""
+
+_PROBLEMS: Final = {
+    400: "The request is not valid; `field` names what is wrong. Nothing was stored.",
+    401: "This server needs its token.",
+    403: "The request comes from another site.",
+    404: "There is no such thread, turn or item.",
+    409: "The state of the log does not allow it; nothing was stored.",
+    413: "The request is larger than a limit, which is named. Nothing was stored.",
+    415: "The body must be `application/json`.",
+    500: "The server met a defect, or a record that is damaged.",
+    503: "The store, or the server, cannot take it now; `Retry-After` says when to try again.",
+}
+"""What each status of a problem document means."""
 
 _COMMON: Final = (401, 403, 500, 503)
 """Problems that any operation may answer with: no token, a request of another site, a defect, a store that fails."""
@@ -96,7 +108,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 def _response(operation: Operation, status: int) -> dict[str, Any]:
     answer = operation.answers.get(status)
     if answer is None:
-        return {"description": HTTPStatus(status).phrase, "content": {PROBLEM_JSON: {"schema": ref(PROBLEM)}}}
+        return {"description": _PROBLEMS[status], "content": {PROBLEM_JSON: {"schema": ref(PROBLEM)}}}
     content = {media: {"schema": _schema_of(shape)} for media, shape in answer.shapes.items()}
     return {"description": answer.about, **({"content": content} if content else {})}
 

@@ -204,7 +204,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/api/threads/{thread}/items/{seq}",
         summary="A raw model item, byte for byte as it was accepted",
         answers={
-            200: Answer("The item. It never changes: its ETag may be sent as If-None-Match.", {JSON: "RawItem"}),
+            200: Answer("The item, which never changes; `If-None-Match` takes its `ETag`.", {JSON: "RawItem"}),
             304: Answer("The client has it already.", {}),
         },
         problems=(400, 404),
