@@ -64,7 +64,7 @@ class Puppet:
     def finish(self) -> None:
         """End the turn well."""
         self._send("finish", {})
-        self._close()
+        self.close()
 
     def answer(self, text: str) -> None:
         """Say all of an answer and finish."""
@@ -75,9 +75,10 @@ class Puppet:
     def fail(self, reason: str) -> None:
         """End the turn by failing."""
         self._send("fail", {"reason": reason})
-        self._close()
+        self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go of the agent: it fails, unless it has ended."""
         self._file.close()
         self._line.close()
 
@@ -88,6 +89,7 @@ class Puppets:
     def __init__(self) -> None:
         self._sock = socket.create_server(("127.0.0.1", 0))
         self._sock.settimeout(WAIT_S)
+        self._taken: list[Puppet] = []
 
     @property
     def environment(self) -> dict[str, str]:
@@ -98,7 +100,13 @@ class Puppets:
         """The agent of the next turn that begins."""
         line, _ = self._sock.accept()
         line.settimeout(WAIT_S)
-        return Puppet(line)
+        self._taken.append(Puppet(line))
+        return self._taken[-1]
+
+    def release(self) -> None:
+        """Let go of all agents."""
+        while self._taken:
+            self._taken.pop().close()
 
     def __enter__(self) -> Self:
         return self

@@ -7,10 +7,9 @@ import json
 import os
 from typing import Any, Final
 
+from tests.web.serving import serve_agents
 from turnlog.agents.protocol import DraftSignal, Emit, Finish, ItemSignal, Signal, StepSignal, Task
 from turnlog.errors import AgentFailed
-
-from tests.web.serving import serve_agents
 
 SIGNALS: Final[dict[str, type[Any]]] = {"draft": DraftSignal, "item": ItemSignal, "step": StepSignal}
 
