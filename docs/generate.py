@@ -198,7 +198,9 @@ def _type(schema: dict[str, Any]) -> str:
         return "time"
     if schema["type"] == "array":
         return f"list of {_type(schema['items'])}"
-    if "additionalProperties" in schema and "properties" not in schema:
+    if "properties" in schema:
+        return "object with " + ", ".join(f"`{name}` ({_type(inner)})" for name, inner in schema["properties"].items())
+    if "additionalProperties" in schema:
         return f"object of {_type(schema['additionalProperties'])}"
     bounds = [f" {word} {schema[key]}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in schema]
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]

@@ -259,28 +259,6 @@ class DraftChunk(Shape, frozen=True, kw_only=True):
     text: str
 
 
-class Reset(Shape, frozen=True, kw_only=True):
-    """The cursor proves nothing here, or is too far behind: read the documents again and go on from `head`.
-
-    In the stream of changes, which has no cursor, `head` is null: read the list of threads again.
-    """
-
-    reason: str
-    head: str | None
-
-
-class Bye(Shape, frozen=True, kw_only=True):
-    """The server ends this stream; connect again."""
-
-    reason: str
-
-
-class Changes(Shape, frozen=True, kw_only=True):
-    """Rows of threads that have changed."""
-
-    threads: list[ThreadRow]
-
-
 class Submission(Shape, frozen=True, kw_only=True):
     """An accepted submission: durable, whatever happens now. `duplicate` tells that it was in the log before."""
 

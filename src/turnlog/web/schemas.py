@@ -148,12 +148,18 @@ def _event(kind: Schema, body: str) -> Schema:
     )
 
 
+# --- frames ----------------------------------------------------------------------------------------------------
+
+
 def _object(about: str, **properties: Schema) -> Schema:
     told = {"description": about} if about else {}
     return {**told, "type": "object", "properties": properties, "required": list(properties)}
 
 
-# --- frames ----------------------------------------------------------------------------------------------------
+_TEXT: Final[Schema] = {"type": "string"}
+_RESET: Final = _object("", reason=_TEXT, head={"type": ["string", "null"]})
+_BYE: Final = _object("", reason=_TEXT)
+_CHANGE: Final = _object("", threads={"type": "array", "items": ref("ThreadRow")})
 
 
 def _frames() -> dict[str, Schema]:
@@ -164,9 +170,9 @@ def _frames() -> dict[str, Schema]:
     return {
         "EventFrame": event,
         "DraftFrame": _frame("draft", ref("DraftChunk")),
-        "ResetFrame": _frame("reset", ref("Reset")),
-        "ByeFrame": _frame("bye", ref("Bye")),
-        "ChangeFrame": _frame("change", ref("Changes")),
+        "ResetFrame": _frame("reset", _RESET, "Something was missed: read the documents again, and go on from `head`."),
+        "ByeFrame": _frame("bye", _BYE, "The stream ends; connect again."),
+        "ChangeFrame": _frame("change", _CHANGE, "Rows of threads that have changed."),
         "EventFrames": _stream("EventFrame", "DraftFrame", "ResetFrame", "ByeFrame"),
         "ChangeFrames": _stream("ResetFrame", "ChangeFrame", "ByeFrame"),
     }
