@@ -1,4 +1,4 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Needs Python 3.11 or newer and make, nothing else.
+# Two commands on a fresh machine: `make serve` and `make test`. Needs Python 3.11 or newer and make, nothing else.
 
 DIR ?= .
 ASK ?= What is this project about?
@@ -9,10 +9,13 @@ RUN := $(BIN)/python -m
 export DIR ASK
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench test-long test-mutants clean
+.PHONY: help serve demo test check bench test-long test-mutants clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+
+serve: .venv/.installed  ## the web chat on this machine, with the demo agent on a folder: make serve DIR=path
+	$(BIN)/turnlog serve --agent demo --workspace "$$DIR"
 
 demo: .venv/.installed  ## ask the demo agent about a folder: make demo DIR=path ASK='a question'
 	$(BIN)/turnlog ask demo "$$ASK" --agent demo --workspace "$$DIR"
