@@ -6,10 +6,13 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.cli.calling import COMMAND, WAIT_S, Caller, Terminal
+from turnlog.cli.ask import WHEN_BUSY
+from turnlog.journal.jobs import WhenBusy
 
 QUESTION = "Where is the lamp?"
 ANSWER_BEGINS = "`lamp` is"
@@ -153,6 +156,36 @@ def test_a_thread_that_is_being_answered_is_busy(call: Caller, folder: Path) -> 
         assert turn["state"] != "interrupted"
         assert "being answered" in call("show", "talk").stdout
     assert len(call.read("show", "talk")["turns"]) == 1
+
+
+def test_a_question_waits_behind_another_process(call: Caller, folder: Path) -> None:
+    """C02: asked with `--when-busy=queue`, it says that it waits and for how many, and is answered after the first."""
+    with call.on_terminal(*begin(folder)) as first:
+        first.wait_for("Listing this folder")
+        with call.on_terminal(*begin(folder), "--when-busy", "queue") as second:
+            second.wait_for("waiting behind 1 turn")
+            assert first.wait() == 0
+            assert second.wait() == 0
+            assert ANSWER_BEGINS in second.seen
+    assert [turn["state"] for turn in call.read("show", "talk")["turns"]] == ["completed", "completed"]
+
+
+def test_a_question_replaces_that_of_another_process(call: Caller, folder: Path) -> None:
+    """Asked with `--when-busy=replace`, the first one is interrupted and says for which turn, which is answered."""
+    with call.on_terminal(*begin(folder)) as first:
+        first.wait_for("Listing this folder")
+        assert (
+            call("ask", "talk", "Where is the door?", "--when-busy=replace", "--workspace", str(folder)).exit_code == 0
+        )
+        assert first.wait() == 1
+    new, old = call.read("show", "talk")["turns"]
+    assert (new["state"], old["state"], old["reason"]) == ("completed", "interrupted", "cancelled")
+    assert f"replaced by {new['turn']}" in call("show", "talk", old["turn"]).stdout
+
+
+def test_the_ways_to_be_busy_are_those_of_the_log() -> None:
+    """The command line offers each way in which a submission can meet a busy thread, and no other."""
+    assert get_args(WhenBusy) == WHEN_BUSY
 
 
 def test_the_turn_goes_on_when_nobody_reads(call: Caller, folder: Path) -> None:

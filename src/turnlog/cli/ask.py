@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,7 +12,11 @@ from turnlog.cli.options import with_store
 from turnlog.cli.store import Store
 from turnlog.limits import BODY_BYTES_MAX
 
+if TYPE_CHECKING:  # the journal is loaded when there is something to ask, not to print help
+    from turnlog.journal.jobs import WhenBusy
+
 AGENTS: Final = ("demo",)
+WHEN_BUSY: Final = ("refuse", "queue", "replace")
 _NEWEST: Final = ""
 
 
@@ -34,6 +38,13 @@ _NEWEST: Final = ""
     flag_value=_NEWEST,
     help="Ask an interrupted turn again, the newest one if TURN is left out; takes no TEXT. Write it after THREAD.",
 )
+@click.option(
+    "--when-busy",
+    type=click.Choice(WHEN_BUSY),
+    default="refuse",
+    show_default=True,
+    help="While a turn of THREAD is being answered: refuse, wait behind it (queue), or end it (replace).",
+)
 @with_store
 def ask(
     store: Store,
@@ -44,6 +55,7 @@ def ask(
     workspace: Path | None,
     key: str | None,
     retry: str | None,
+    when_busy: WhenBusy,
     as_json: bool,
 ) -> None:
     """Ask TEXT in THREAD and print the answer and what is done for it, as it becomes durable.
@@ -60,7 +72,14 @@ def ask(
 
     folder = workspace.absolute() if workspace is not None else None if content is None else Path.cwd()
     question = Question(
-        thread=thread, content=content, retry=retry or None, agent=agent, workspace=folder, key=key, as_json=as_json
+        thread=thread,
+        content=content,
+        retry=retry or None,
+        agent=agent,
+        workspace=folder,
+        key=key,
+        when_busy=when_busy,
+        as_json=as_json,
     )
     code = run(store, question)
     if code:

@@ -17,7 +17,7 @@ from turnlog.cli.reading import print_turn
 from turnlog.cli.recover import TOLD_MOST, recovered_lines
 from turnlog.cli.store import Store
 from turnlog.cli.trace import tell_end
-from turnlog.cli.words import cut_to, one_line, shell_word
+from turnlog.cli.words import cut_to, one_line, plural, shell_word
 from turnlog.errors import AlreadySettled, TurnlogError, UnknownTurn
 from turnlog.events.clock import SystemClock
 from turnlog.events.codec import json_line
@@ -25,6 +25,7 @@ from turnlog.events.kinds import Draft, Event
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.timeline import Timeline
 from turnlog.journal.documents import draft_frame, event_frame, recovered_document, turn_frame
+from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.runner.runner import run_turn
@@ -51,6 +52,7 @@ class Question:
     agent: str
     workspace: Path | None
     key: str | None
+    when_busy: WhenBusy
     as_json: bool
 
 
@@ -83,9 +85,15 @@ async def _ask(store: Store, log: Log, question: Question) -> int:
 
 async def _submit(log: Log, question: Question) -> Turn:
     if question.content is None:
-        return await log.retry(question.thread, question.retry or _newest_interrupted(log, question.thread))
-    workspace = None if question.workspace is None else str(question.workspace)
-    return await log.submit(question.thread, question.content, key=question.key, workspace=workspace)
+        asked = question.retry or _newest_interrupted(log, question.thread)
+        return await log.retry(question.thread, asked, when_busy=question.when_busy)
+    return await log.submit(
+        question.thread,
+        question.content,
+        key=question.key,
+        workspace=None if question.workspace is None else str(question.workspace),
+        when_busy=question.when_busy,
+    )
 
 
 def _newest_interrupted(log: Log, thread: str) -> str:
@@ -176,7 +184,8 @@ class Asking:
             return
         view = self._log.turn_view(self._turn.thread, self._turn.id)
         again = f" · {one_line(view.preview)}" if view.retry_of is not None else ""
-        self._out.line(cut_to(f"Turn {shell_word(self._turn.id)}{again}", self._out.columns), "dim")
+        behind = f" · waiting behind {plural(view.queue_place, 'turn')}" if view.queue_place else ""
+        self._out.line(cut_to(f"Turn {shell_word(self._turn.id)}{behind}{again}", self._out.columns), "dim")
         self._out.flush()
 
     # --- showing ------------------------------------------------------------------------------------------------

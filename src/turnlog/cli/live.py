@@ -130,6 +130,8 @@ def _form(entry: Entry, depth: int) -> tuple[str, Style]:
 def _now(view: TimelineView, now_us: int) -> str:
     """What happens now and for how long, in one line."""
     running = [entry for entry in view.entries if not is_over(entry) and not is_text(entry)]
+    if view.turn.state == "submitted":
+        return f"  … waiting ({duration(now_us - view.turn.submitted_at)})"
     if not running:
         return f"  … working ({duration(now_us - view.turn.submitted_at)})"
     last = running[-1]

@@ -68,11 +68,13 @@ def _escape(match: re.Match[str]) -> str:
 
 def cut_to(text: str, columns: int) -> str:
     """The beginning of one line that fits into so many columns of a terminal."""
-    used = 0
-    for index, char in enumerate(text):
+    used = fits = 0
+    for index, char in enumerate(text, 1):
         used += 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         if used > columns:
-            return text[: max(0, index - 1)] + "…"
+            return text[:fits] + "…"
+        if used < columns:  # with room for the sign
+            fits = index
     return text
 
 
