@@ -10,8 +10,21 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from .facts import Accepted, Began, Ended, Fact, ShownDraft, ShownEvent, ShownJson, ShownMessage, Stepped, Wrote
+from .facts import (
+    Accepted,
+    Began,
+    Ended,
+    Fact,
+    ShownDraft,
+    ShownEvent,
+    ShownJson,
+    ShownMessage,
+    ShownWords,
+    Stepped,
+    Wrote,
+)
 from .scripts import Script
 from .stored import Stored, StoredEvent, StoredThread, StoredTurn, read_store
 from .words import Words, field_of, says, text_of
@@ -149,6 +162,9 @@ def _missing(
             if fact.offset > len(before):
                 yield fact, f"shown after {len(before)} characters"
             shown[name] = (fact, before[: fact.offset] + fact.text)
+        elif isinstance(fact, ShownWords):
+            if not _has_words(thread, fact, scripts[fact.thread, fact.turn]):
+                yield fact, "the words are gone"
         elif (problem := _missing_fact(thread, fact)) is not None:
             yield fact, problem
     for fact, text in shown.values():
@@ -212,6 +228,30 @@ def _missing_message(thread: StoredThread, fact: ShownMessage) -> str | None:
     return None if told == fact.text else f"the message is now {told!r}"
 
 
+def _has_words(thread: StoredThread, fact: ShownWords, script: Script) -> bool:
+    """Whether a turn has the words somewhere, or what the agent itself put in the place of the draft that they were."""
+    drafts = [thread.draft(turn, draft) for turn, draft in thread.chunks if turn == fact.turn]
+    if any(fact.text in (text or "") for text in drafts):
+        return True
+    for event in thread.of(fact.turn):
+        closes = any(closed["draft"] == fact.draft for closed in event.fields.get("closes", ()))
+        values = (event.fields, json.loads(event.raw) if event.kind == "item" else None)
+        if any(fact.text in text for value in values for text in _texts(value)):
+            return True
+        if closes and _carries(event, fact.draft, fact.text, script):
+            return True
+    return False
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
 def _missing_text(thread: StoredThread, fact: ShownDraft, text: str, script: Script) -> str | None:
     """P2: text that was shown is still a draft, or an event carries it, or the agent's own final item replaces it."""
     if (kept := thread.draft(fact.turn, fact.draft)) is not None:
@@ -230,7 +270,7 @@ def _missing_text(thread: StoredThread, fact: ShownDraft, text: str, script: Scr
 
 
 def _is_place(fact: ShownDraft, after: int, rev: int) -> bool:
-    return fact.after in (None, after) and fact.rev in (None, rev)
+    return fact.after == after and fact.rev in (None, rev)
 
 
 def _carries(event: StoredEvent, draft: str, text: str, script: Script) -> bool:

@@ -74,17 +74,24 @@ class ShownMessage(Fact, frozen=True, kw_only=True, tag=True):
     text: str
 
 
-class ShownDraft(Fact, frozen=True, kw_only=True, tag=True):
-    """A follower got a piece of a draft; what it was not told of the draft's place is None."""
+class ShownWords(Fact, frozen=True, kw_only=True, tag=True):
+    """A person read a text; if it was a draft, it was this one."""
 
     draft: str
-    after: int | None
+    text: str
+
+
+class ShownDraft(Fact, frozen=True, kw_only=True, tag=True):
+    """A follower got a piece of a draft. Not everybody is told the revision of the draft's place."""
+
+    draft: str
+    after: int
     rev: int | None
     offset: int
     text: str
 
 
-AnyFact = Accepted | Began | Wrote | Stepped | Ended | ShownEvent | ShownJson | ShownMessage | ShownDraft
+AnyFact = Accepted | Began | Wrote | Stepped | Ended | ShownEvent | ShownJson | ShownMessage | ShownWords | ShownDraft
 
 
 class Account:

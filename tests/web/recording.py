@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
-
-import httpx
+from urllib.parse import urlencode
 
 from ..proof.facts import Accepted, Ended, Fact, ShownDraft, ShownJson, ShownMessage
 from .frames import Frame, FrameReader
+from .page.dom import Node, Page, parse
+from .wire import Gone, exchange
 
 WAIT_S: Final = 30.0
 """Seconds to wait for anything here; a healthy server needs a second or two in all."""
 
+OK: Final = 200
 ACCEPTED: Final = 202
 TERMINAL: Final = ("completed", "interrupted")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
-_AT: Final = re.compile(r'data-at="([^"]*)"')
-_ID: Final = re.compile(r'\sid="([^"]*)"')
-_TURN: Final = re.compile(r'(?=<\w+ [^>]*\sid="turn-)')
-
-
-class Gone(Exception):
-    """The server went away."""
 
 
 def segment(id_: str) -> str:
@@ -40,11 +36,11 @@ def segment(id_: str) -> str:
 
 
 class Seen(NamedTuple):
-    """A piece of HTML that a client was shown; `place` is the ids of what it stands in and of itself."""
+    """A text that a page showed; `place` is the ids of what it stands in and of itself."""
 
     to: str
     place: str
-    html: str
+    text: str
 
 
 class Answer(NamedTuple):
@@ -52,7 +48,7 @@ class Answer(NamedTuple):
 
     status: int
     value: Any
-    headers: httpx.Headers
+    headers: dict[str, str]
 
 
 @dataclass
@@ -133,13 +129,12 @@ class Follower:
 
 @dataclass
 class PageFollower:
-    """A page of one thread: the document that was loaded, and the frames of its stream since then."""
+    """A page of one thread as a browser has it: the document that was loaded, and what its stream made of it."""
 
     thread: str
     name: str = "page"
-    document: str = ""
+    shown: Page | None = None
     cursor: str | None = None
-    frames: list[Frame] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
@@ -155,26 +150,41 @@ class PageFollower:
         return f"{self.page}/stream"
 
     def load(self, document: str) -> None:
-        """The page was loaded, and nothing has come since."""
-        self.document, self.frames = document, []
-        (self.cursor,) = set(_AT.findall(document))
-        for section in _TURN.split(document):
-            self._see("", section)
+        """The page was loaded."""
+        self.shown = Page(document)
+        self.cursor = self.shown.thread.attributes["data-at"]
+        for turn in self.shown.thread.children:
+            if isinstance(turn, Node):
+                self._see("", turn)
 
     def take(self, frame: Frame) -> None:
         """Take a frame of the page's stream."""
-        if frame.event == "frag":
-            for operation in json.loads(frame.data):
-                if operation[0] == "put":
-                    self._see(operation[1], operation[3])
-        elif frame.event not in ("reset", "bye"):
-            self.wrong.append(f"{self.name}: an unknown frame {frame}")
-        self.frames.append(frame)
-        self.cursor = frame.id or self.cursor
+        match frame.event:
+            case "frag":
+                self._apply(frame)
+            case "reset":
+                self.shown = self.cursor = None
+            case "bye":
+                pass
+            case _:
+                self.wrong.append(f"{self.name}: an unknown frame {frame}")
 
-    def _see(self, parent: str, html: str) -> None:
-        own = _ID.search(html)
-        self.seen.append(Seen(f"{self.name} {len(self.ends)}", f"{parent} {own[1] if own else ''}", html))
+    def _apply(self, frame: Frame) -> None:
+        assert self.shown is not None
+        id_ = "" if frame.id is None else f"id: {frame.id}\n"
+        try:
+            self.shown.apply(f"{id_}event: frag\ndata: {frame.data}\n\n".encode())
+        except AssertionError as error:
+            self.wrong.append(f"{self.name}: {error} by {frame}")
+        self.cursor = frame.id or self.cursor
+        for verb, parent, *rest in json.loads(frame.data):
+            if verb == "put":
+                self._see(parent, parse(rest[1]))
+
+    def _see(self, parent: str, node: Node) -> None:
+        ids = [one.id for one in node.walk() if one.id is not None]
+        text = " ".join(child for one in node.walk() for child in one.children if isinstance(child, str))
+        self.seen.append(Seen(f"{self.name} {len(self.ends)}", f"{parent} {ids[0] if ids else ''}", text))
 
 
 class Client:
@@ -185,8 +195,8 @@ class Client:
         self.gone = False
         self._news = asyncio.Event()
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=WAIT_S, limits=limits)
+        self._followers: list[Follower | PageFollower] = []
+        self.port = port
 
     async def __aenter__(self) -> Self:
         return self
@@ -197,7 +207,6 @@ class Client:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await self.http.aclose()
 
     # --- waiting ------------------------------------------------------------------------------------------------
 
@@ -206,12 +215,19 @@ class Client:
 
     async def until(self, wanted: Callable[[], bool]) -> None:
         """Return once `wanted` is true of what the followers have; raises `Gone` when the server is."""
-        async with asyncio.timeout(WAIT_S):
-            while not wanted():
-                if self.gone:
-                    raise Gone
-                self._news.clear()
-                await self._news.wait()
+        end = asyncio.get_running_loop().time() + WAIT_S
+        while not wanted():
+            if self.gone:
+                raise Gone
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), end - asyncio.get_running_loop().time())
+            except TimeoutError:
+                raise AssertionError(f"never came: {inspect.getsource(wanted).strip()}\n{self.describe()}") from None
+
+    def describe(self) -> str:
+        """The last that each follower has, for who reads of a failure."""
+        return "\n".join(str(follower)[-3_000:] for follower in self._followers)
 
     def lost(self) -> None:
         """The server is gone: whoever waits is told."""
@@ -222,16 +238,21 @@ class Client:
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """One request. Raises `Gone`."""
-        content = None if body is None else json.dumps(body).encode()
-        if content is not None:
-            headers = {"content-type": "application/json", **headers}
+        if body is None:
+            return await self._exchange(method, path, headers)
+        return await self._exchange(
+            method, path, {"content-type": "application/json", **headers}, json.dumps(body).encode()
+        )
+
+    async def _exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         try:
-            answer = await self.http.request(method, path, content=content, headers=headers)
-        except httpx.TransportError as error:
+            async with asyncio.timeout(WAIT_S), exchange(self.port, method, path, headers, body) as request:
+                text = (await request.body()).decode()
+        except Gone:
             self.lost()
-            raise Gone from error
-        value = answer.json() if "json" in answer.headers.get("content-type", "") else answer.text
-        return Answer(answer.status_code, value, answer.headers)
+            raise
+        status, fields = request.head
+        return Answer(status, json.loads(text) if "json" in fields.get("content-type", "") else text, fields)
 
     async def submit(
         self, thread: str, content: str, *, key: str | None = None, when_busy: str = "refuse", by_page: bool = False
@@ -246,15 +267,9 @@ class Client:
             self.facts.append(Accepted(thread=thread, turn=answer.value["turn"], content=content, key=key))
         return answer
 
-    async def _submit_form(self, thread: str, fields: dict[str, str]) -> Answer:
-        try:
-            answer = await self.http.post(
-                f"/t/{segment(thread)}/turns", data=fields, headers={"accept": "application/json"}
-            )
-        except httpx.TransportError as error:
-            self.lost()
-            raise Gone from error
-        return Answer(answer.status_code, answer.json(), answer.headers)
+    async def _submit_form(self, thread: str, fields: Mapping[str, str]) -> Answer:
+        headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+        return await self._exchange("POST", f"/t/{segment(thread)}/turns", headers, urlencode(fields).encode())
 
     async def turn_action(self, thread: str, turn: str, what: str) -> Answer:
         """Interrupt a turn, or retry it."""
@@ -306,13 +321,14 @@ class Client:
     async def load(self, page: PageFollower) -> None:
         """Load a page."""
         answer = await self.ask("GET", page.page, accept="text/html")
-        assert answer.status == httpx.codes.OK, answer
+        assert answer.status == OK, answer
         page.load(answer.value)
 
     def follow(self, follower: Follower | PageFollower) -> asyncio.Task[None]:
         """Follow from the follower's cursor on until the connection ends; cancelling the task drops it."""
         task = asyncio.create_task(self._follow(follower))
         self._tasks[id(follower)] = task
+        self._followers.append(follower)
         return task
 
     def follows(self, follower: Follower | PageFollower) -> bool:
@@ -329,6 +345,8 @@ class Client:
                     if frame.event in ("bye", "reset"):
                         end = frame.event
                     self._tell()
+        except Gone:
+            pass
         except asyncio.CancelledError:
             end = "dropped"
             raise
@@ -341,15 +359,14 @@ class Client:
         headers = {"accept": "text/event-stream"}
         if follower.cursor is not None:
             headers["last-event-id"] = follower.cursor
-        with suppress(httpx.TransportError):
-            async with self.http.stream("GET", follower.url, headers=headers, timeout=WAIT_S) as answer:
-                if answer.status_code != httpx.codes.OK:
-                    follower.wrong.append(f"{follower.name}: {answer.status_code} {await answer.aread()!r}")
-                    return
-                reader = FrameReader()
-                async for piece in answer.aiter_raw():
-                    for frame in reader.feed(piece):
-                        yield frame
+        async with exchange(self.port, "GET", follower.url, headers) as request:
+            if request.head.status != OK:
+                follower.wrong.append(f"{follower.name}: {request.head} {(await request.body())!r}")
+                return
+            reader = FrameReader()
+            async for piece in request.pieces():
+                for frame in reader.feed(piece):
+                    yield frame
 
 
 @asynccontextmanager

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html.parser import HTMLParser
 from typing import Final
 
 from ...proof.checker import check
-from ...proof.facts import Fact, ShownDraft
+from ...proof.facts import Fact, ShownWords
 from ...proof.scripts import Said, Script
 from ...proof.stored import Stored
 from ...web.recording import Seen, segment
@@ -19,26 +18,9 @@ _NAME: Final = re.compile(r"\b[a-z]\d+\.\d+\b")
 _UNSEEN: Final = dict.fromkeys(map(ord, "\x00\ufffd\u2028\ud800"), " ")
 
 
-class _Texts(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_data(self, data: str) -> None:
-        self.found.append(data)
-
-
 def seen(text: str) -> str:
     """A text as a page shows it."""
     return " ".join(text.translate(_UNSEEN).split())
-
-
-def text_of(html: str) -> str:
-    """What a reader sees of HTML."""
-    texts = _Texts()
-    texts.feed(html)
-    texts.close()
-    return seen("".join(texts.found))
 
 
 def scripts_in(stored: Stored) -> list[Script]:
@@ -52,33 +34,37 @@ def scripts_in(stored: Stored) -> list[Script]:
     return found
 
 
-def shown_by_pages(pieces: Iterable[Seen], scripts: Sequence[Script]) -> Iterator[Fact]:
-    """The drafts that pages have shown, as far as each of them can be told by its words."""
-    known: dict[str, int] = {}
-    for to, place, html in pieces:
-        text = text_of(html)
-        for name in set(_NAME.findall(text)):
+class Pages:
+    """What pages have shown, told by its words: messages by name, drafts as far as they were shown."""
+
+    def __init__(self) -> None:
+        self.facts: list[Fact] = []
+        self._names: set[str] = set()
+        self._longest: dict[tuple[str, str, str], str] = {}
+
+    def take(self, pieces: Iterable[Seen], scripts: Sequence[Script]) -> None:
+        """Take what was shown by pages of a store that has these scripts."""
+        for to, place, text in pieces:
+            words = seen(text)
+            names = set(_NAME.findall(words))
+            self._names |= names
             for script in scripts:
-                if name in script.content and segment(script.turn) in place:
-                    yield from _shown(to, text, name, script, known)
+                if names & set(_NAME.findall(script.content)) and segment(script.turn) in place:
+                    self._take(to, words, script)
 
+    def _take(self, to: str, words: str, script: Script) -> None:
+        (name,) = _NAME.findall(script.content)
+        for draft, cuts in _cuts(script).items():
+            longest = next((cut for cut in reversed(cuts) if name in cut and seen(cut) in words), "")
+            place = (to, script.turn, draft)
+            if len(longest) > len(self._longest.get(place, "")):
+                self._longest[place] = longest
+                fact = ShownWords(to=to, thread=script.thread, turn=script.turn, draft=draft, text=longest)
+                self.facts.append(fact)
 
-def _shown(to: str, text: str, name: str, script: Script, known: dict[str, int]) -> Iterator[Fact]:
-    for draft, cuts in _cuts(script).items():
-        longest = next((cut for cut in reversed(cuts) if name in cut and seen(cut) in text), None)
-        place = f"{to} {script.thread} {script.turn} {draft}"
-        if longest is not None and len(longest) > known.get(place, 0):
-            known[place] = len(longest)
-            yield ShownDraft(
-                to=to,
-                thread=script.thread,
-                turn=script.turn,
-                draft=draft,
-                after=None,
-                rev=None,
-                offset=0,
-                text=longest,
-            )
+    def lost(self, scripts: Iterable[Script]) -> list[str]:
+        """Names of messages that pages have shown and the store does not have."""
+        return sorted(self._names - {name for script in scripts for name in _NAME.findall(script.content)})
 
 
 def _cuts(script: Script) -> Mapping[str, list[str]]:
@@ -89,14 +75,6 @@ def _cuts(script: Script) -> Mapping[str, list[str]]:
             texts = cuts.setdefault(act.draft, [])
             texts.append((texts[-1] if texts else "") + act.text)
     return cuts
-
-
-def wrong_pages(pieces: Iterable[Seen], scripts: Sequence[Script]) -> Iterator[str]:
-    """P2: a message that a page has shown is there."""
-    names = {_NAME.findall(script.content)[0] for script in scripts}
-    for piece in pieces:
-        if lost := set(_NAME.findall(text_of(piece.html))) - names:
-            yield f"{piece.to} showed {sorted(lost)}, which are gone"
 
 
 def wrong_submissions(stored: Stored) -> Iterator[str]:
@@ -113,9 +91,8 @@ def wrong_submissions(stored: Stored) -> Iterator[str]:
         yield from (f"{thread.name}: {turn} was retried {n} times" for turn, n in retried.items() if turn and n > 1)
 
 
-def wrong(stored: Stored, facts: Sequence[Fact], pieces: Sequence[Seen], *, settled: bool) -> list[str]:
+def wrong(stored: Stored, facts: Sequence[Fact], pages: Pages, *, settled: bool) -> list[str]:
     """All that is wrong with a store, given what its clients know and what pages have shown them."""
     scripts = scripts_in(stored)
-    found = [*wrong_submissions(stored), *wrong_pages(pieces, scripts)]
-    shown = [*facts, *shown_by_pages(pieces, scripts)]
-    return found + check(stored, shown, scripts, settled=settled)
+    found = [*wrong_submissions(stored), *(f"P2: a page showed {name}, which is gone" for name in pages.lost(scripts))]
+    return found + check(stored, [*facts, *pages.facts], scripts, settled=settled)

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.engines.protocol import Outcome, Write
+from turnlog.folds.states import TERMINAL
 from turnlog.testing.faults import FaultEngine
 from turnlog.testing.traps import Traps
 
 
 def name_of(write: Write) -> str:
-    """What a write is: its first event's kind, `draft` when it has drafts instead, else `claim`."""
-    if write.events:
-        kinds = [record.kind for record in write.events if record.kind != "thread_created"]
-        return kinds[0] if kinds else "thread_created"
+    """What a write is: the kind of its first event, or of its last if that ends the turn; else `draft` or `claim`."""
+    kinds = [record.kind for record in write.events if record.kind != "thread_created"]
+    if kinds:
+        return kinds[-1] if kinds[-1] in TERMINAL else kinds[0]
     return "draft" if write.chunks else "claim"
 
 

@@ -6,8 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ...proof.facts import Fact, ShownDraft
-from ...web.recording import ACCEPTED, TERMINAL, Client, Follower, Gone, PageFollower, Seen
+from ...proof.facts import Fact
+from ...web.recording import ACCEPTED, TERMINAL, Client, Follower, PageFollower, Seen
+from ...web.wire import Gone
 
 ANSWERED: Final = "answered"
 HALTED: Final = "../halted?/\u00e9"
@@ -54,15 +55,16 @@ class Clients:
         """All who have a connection of their own."""
         return [*self.followers.values(), *self.pages.values()]
 
-    @property
-    def drafts_shown(self) -> int:
-        """How many pieces of drafts followers were shown."""
-        return sum(isinstance(fact, ShownDraft) for one in self.followers.values() for fact in one.facts)
+    def shown(self, mark: str) -> bool:
+        """Whether a follower has an open draft that begins so."""
+        return any(text.startswith(mark) for one in self.followers.values() for text in one.drafts.values())
 
-    @property
-    def seen(self) -> list[Seen]:
-        """What pages have shown."""
-        return [piece for page in self.pages.values() for piece in page.seen]
+    def take_seen(self) -> list[Seen]:
+        """What pages have shown since this was asked last."""
+        seen = [piece for page in self.pages.values() for piece in page.seen]
+        for page in self.pages.values():
+            page.seen.clear()
+        return seen
 
     @property
     def broken(self) -> list[str]:
@@ -101,7 +103,7 @@ class Round:
         async with self._watching:
             if not self._client.follows(follower):
                 self._client.follow(follower)
-            if not page.document:
+            if page.shown is None:
                 await self._client.load(page)
             if not self._client.follows(page):
                 self._client.follow(page)
@@ -149,8 +151,7 @@ class Round:
         """P8: the last turn, if it was interrupted, is asked again by two at once, and becomes one turn."""
         await self.watch(thread)
         row = (await self._client.turns(thread))[0]
-        content = self._content(thread, row["turn"])
-        if row["state"] != "interrupted" or content.startswith("halt"):
+        if row["state"] != "interrupted" or row["preview"].startswith("halt"):
             return
         both = [self._client.turn_action(thread, row["turn"], "retry") for _ in range(2)]
         answers = await asyncio.gather(*both)
@@ -158,11 +159,6 @@ class Round:
             self._clients.wrong.append(f"P8: two retries of {row} were answered {answers}")
             raise Gone
         await self._until_ended(thread, answers[0].value["turn"])
-
-    def _content(self, thread: str, turn: str) -> str:
-        events = self.follower(thread).events.values()
-        first = next((event for event in events if event["turn"] == turn), None)
-        return "" if first is None else str(first["body"]["content"])
 
     async def _answered(self, name: str) -> None:
         """A turn with everything in it, asked by three at once, and with other words; it ends by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,9 +14,10 @@ from starlette.types import ASGIApp
 
 from tests.crash.http.places import NamedEngine, NamedSending
 from tests.crash.http.plan import Kill
-from tests.crash.http.speaking import Speakers
+from tests.crash.http.speaking import EXIT, Speakers
 from tests.crash.ledger import note
 from tests.proof.facts import Account, Fact, ShownDraft
+from tests.proof.scripts import Effect, Script
 from turnlog.engines.sqlite.engine import SqliteEngine
 from turnlog.events.clock import Clock, SystemClock
 from turnlog.journal.log import Log
@@ -24,7 +26,7 @@ from turnlog.testing.traps import Traps, kill_self
 from turnlog.testing.vfs import PowerVFS
 from turnlog.web import server
 from turnlog.web.app import create_app
-from turnlog.web.guard import Guard
+from turnlog.web.guard import Guard, loopback_hosts
 from turnlog.web.site import Site
 
 HURRY: int = 20
@@ -56,13 +58,22 @@ class Doomed:
 
     def saw(self, fact: Fact) -> None:
         """The log's reader in this process saw something."""
-        if self._kill is not None and not self._armed and isinstance(fact, ShownDraft):
+        if self._kill is None or self._armed or not isinstance(fact, ShownDraft):
+            return
+        if fact.text.startswith(self._kill.mark):
             self._arm(self._kill)
 
 
 def tell(fact: Fact) -> None:
     """Report a fact. As text of ASCII, for there are halves of characters in it."""
     report(json.dumps(msgspec.to_builtins(fact)))
+
+
+def act(folder: Path, script: Script, effect: Effect) -> None:
+    """Do something in the world."""
+    if effect.call == EXIT:
+        os._exit(137)
+    note(folder, script, effect)
 
 
 def serve(folder: Path, kill: Kill | None, vfs: PowerVFS, clock: Clock) -> None:
@@ -75,12 +86,13 @@ def serve(folder: Path, kill: Kill | None, vfs: PowerVFS, clock: Clock) -> None:
     engine = SqliteEngine(folder / "store.db", clock, vfs=vfs.name)
     sock = server.listening("127.0.0.1", 0)
     with sock, Log(NamedEngine(engine, vfs.traps), clock=clock) as log, patch.object(server, "create_app", named_app):
-        speakers = Speakers(log, Account(tell=tell), Account(tell=doomed.saw), partial(note, folder))
+        speakers = Speakers(log, Account(tell=tell), Account(tell=doomed.saw), partial(act, folder))
         server.run_server(
             log,
             {"speaker": speakers},
             agent="speaker",
             sock=sock,
+            guard=Guard(hosts=loopback_hosts(server.port_of(sock))),
             ready=lambda: report({"port": server.port_of(sock)}),
         )
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from turnlog.testing.killing import Child, ChildFailed
 
 from ...proof.facts import AnyFact, Fact
+from ...web.recording import Client
 from .plan import Kill
 
 ROOT = Path(__file__).parents[3]
@@ -33,6 +38,31 @@ async def port_of(child: Child) -> int | None:
             raise
         return None
     return next(int(line["port"]) for line in lines if isinstance(line, dict))
+
+
+class Served(NamedTuple):
+    """A server and a client of it."""
+
+    child: Child
+    client: Client
+
+    def signal(self, number: int) -> None:
+        """Send the server a signal."""
+        os.kill(self.child.pid, number)
+
+    async def reap(self) -> int:
+        """Wait for the server's end; its exit code."""
+        return await asyncio.to_thread(self.child.reap)
+
+
+@asynccontextmanager
+async def served(folder: Path, *more: str) -> AsyncIterator[Served]:
+    """A server on the store in `folder` that nothing kills before the end of the `async with`."""
+    with start(folder, None, *more) as child:
+        port = await port_of(child)
+        assert port is not None
+        async with Client(port, []) as client:
+            yield Served(child, client)
 
 
 def facts_of(child: Child) -> list[Fact]:

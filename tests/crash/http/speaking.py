@@ -8,15 +8,44 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from turnlog.agents.protocol import Emit, Finish, Task
+from turnlog.agents.protocol import Emit, Finish, ItemSignal, Task
 from turnlog.journal.log import Log
 
 from ...proof.facts import Account
 from ...proof.playing import Do, Player, Reader
-from ...proof.scripts import Script, answering, brief, halting
+from ...proof.scripts import Act, Effect, Halt, Said, Script, answering, brief, halting
 
-_NAMED: Final = re.compile(r"(answer|halt|brief) (\S+?)[\x00\s\ud800]*")
-_SCRIPTS: Final[dict[str, Callable[[str, str], Script]]] = {"answer": answering, "halt": halting, "brief": brief}
+TALK: Final = "0/~0/text/0"
+"""The draft of a script that talks."""
+
+EXIT: Final = "exit"
+"""The effect of ending the process."""
+
+CALL: Final = ItemSignal(raw=b'{"type":"function_call","call_id":"call_1","name":"pay","arguments":"{}"}')
+
+
+def _acting(kind: str, *acts: Act) -> Callable[[str, str], Script]:
+    return lambda thread, turn: Script(thread, turn, f"{kind} {turn}", [*acts, Halt()])
+
+
+def _talking(thread: str, turn: str) -> Script:
+    """Talks for longer than any test."""
+    acts: list[Act] = [Said(TALK, f"{turn}: word {n}. ") for n in range(2_000)]
+    return Script(thread, turn, f"talk {turn}", acts)
+
+
+_SCRIPTS: Final[dict[str, Callable[[str, str], Script]]] = {
+    "answer": answering,
+    "halt": halting,
+    "brief": brief,
+    "talk": _talking,
+    "exit": _acting("exit", Effect(EXIT)),
+    "silence": _acting("silence"),
+    "words": _acting("words", Said(TALK, "Half a sen")),
+    "arguments": _acting("arguments", Said("0/call_1/args/0", '{"path":"/tm', targeted=True)),
+    "call": _acting("call", CALL),
+}
+_NAMED: Final = re.compile(rf"({'|'.join(_SCRIPTS)}) (\S+?)[\x00\s\ud800]*")
 
 
 def template(content: str) -> Script | None:

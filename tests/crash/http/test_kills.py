@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -16,9 +17,10 @@ from turnlog.testing.killing import Child
 from ...power.recording import NAME, open_log
 from ...proof.scale import LONG, SHORT, Scale
 from ...proof.stored import read_store
-from ...web.recording import Client, Follower, Gone, following
+from ...web.recording import Client, Follower, PageFollower, following
+from ...web.wire import Gone
 from ..ledger import wrong_ledger
-from .evidence import wrong
+from .evidence import Pages, scripts_in, wrong
 from .plan import Kill, draw
 from .rounds import Clients, Round
 from .serving import facts_of, port_of, start
@@ -43,23 +45,27 @@ async def live(clients: Clients, folder: Path, kill: Kill, random: Random) -> No
     with start(folder, kill) as child:
         port = await port_of(child)
         if port is not None:
-            async with Client(port, clients.facts) as client:
-                dying = asyncio.create_task(die(child, client, clients, kill, random))
-                try:
-                    await Round(clients, client, kill.number).play()
-                    child.kill()
-                except* Gone:
-                    pass
-                await dying
+            async with Client(port, clients.facts) as client, asyncio.TaskGroup() as group:
+                group.create_task(die(child, client, clients, kill, random))
+                group.create_task(play(child, Round(clients, client, kill.number)))
         clients.facts += facts_of(child)
+
+
+async def play(child: Child, round_: Round) -> None:
+    """Play until the server is gone. One that is still there is killed now, whatever it is still to reach."""
+    try:
+        await round_.play()
+    except* Gone:
+        pass
+    finally:
+        await asyncio.to_thread(child.kill)
 
 
 async def die(child: Child, client: Client, clients: Clients, kill: Kill, random: Random) -> None:
     """Wait for a server's death, or cause it."""
     if kill.place is None:
-        before = clients.drafts_shown
-        if kill.in_draft:
-            await client.until(lambda: clients.drafts_shown > before)
+        with suppress(Gone):
+            await client.until(lambda: clients.shown(kill.mark) or not kill.in_draft)
         await asyncio.to_thread(child.kill_within, random, INSTANT_S)
     else:
         assert await asyncio.to_thread(child.killed), "the server ended by itself"
@@ -73,18 +79,33 @@ async def end(clients: Clients, folder: Path, number: int) -> list[str]:
         assert port is not None
         async with Client(port, clients.facts) as client:
             await Round(clients, client, number).settle()
-            for thread, follower in clients.followers.items():
-                new = Follower(thread, "a new follower")
-                head = max(follower.events)
-                async with following(client, new):
-                    await client.until(lambda new=new, head=head: head in new.events)  # type: ignore[misc]
-                if (new.events, new.drafts) != (follower.events, follower.drafts) or new.drafts:
-                    found.append(f"P9: {thread} is not what its follower has")
+            for thread in clients.followers:
+                found += await wrong_follower(client, clients.followers[thread])
+                found += await wrong_page(client, clients.pages[thread])
             os.kill(child.pid, signal.SIGTERM)
             assert await asyncio.to_thread(child.reap) == 0
         clients.facts += facts_of(child)
     found += [f"{one.name} ended by {one.ends[-1]}" for one in clients.everybody if one.ends[-1] != "bye"]
     return found
+
+
+async def wrong_follower(client: Client, follower: Follower) -> list[str]:
+    """P9: whoever followed through all deaths has what somebody has who comes now."""
+    new, head = Follower(follower.thread, "a new follower"), max(follower.events)
+    async with following(client, new):
+        await client.until(lambda: head in new.events)
+    same = (new.events, new.drafts) == (follower.events, follower.drafts) and not new.drafts
+    return [] if same else [f"P9: {follower.name} has {follower}, and a new one {new}"]
+
+
+async def wrong_page(client: Client, page: PageFollower) -> list[str]:
+    """P9: a page that stayed open through all deaths shows what a fresh one shows."""
+    new = PageFollower(page.thread, "a new page")
+    await client.load(new)
+    await client.until(lambda: page.cursor == new.cursor)
+    assert page.shown is not None and new.shown is not None
+    same = page.shown.thread.shown()[2] == new.shown.thread.shown()[2]  # type: ignore[index]
+    return [] if same else [f"P9: {page.name} is {page.shown.thread.text!r}, and a new one {new.shown.thread.text!r}"]
 
 
 @pytest.mark.timeout(3_600)
@@ -94,29 +115,33 @@ def test_a_killed_server_loses_nothing(
 ) -> None:
     """P1, P2, P3, P5, P6, P8, P9, C02, C03, C04, C06, C22, C23, C42: killed again and again, on one store."""
     random = Random(f"{scale.servers_a_store} servers of store {store}")
-    clients, drafts_open, kills = Clients(), 0, 0
+    clients, pages, drafts_open, kills = Clients(), Pages(), 0, 0
     for number in range(KILLS_MOST * scale.servers_a_store):
         if number >= scale.servers_a_store and 2 * drafts_open >= number:
             break
         kills += 1
         kill = draw(random, number, recovers=number % RECOVERED != 0)
         asyncio.run(live(clients, tmp_path, kill, random))
-        left = read_store(tmp_path / NAME)
-        drafts_open += left.drafts_open > 0
+        drafts_open += read_store(tmp_path / NAME).drafts_open > 0
         recovers = number % RECOVERED == RECOVERED - 1
         if recovers:
             open_log(tmp_path).close()
-            left = read_store(tmp_path / NAME)
-        found = [*clients.broken, *wrong(left, clients.all_facts, clients.seen, settled=recovers)]
-        found += wrong_ledger(tmp_path, left)
+        found = wrong_now(clients, pages, tmp_path, settled=recovers)
         assert not found, f"{kill}:\n" + "\n".join(found[:20])
     record_property("server_kills", kills)
     record_property("server_kills_in_draft", drafts_open)
     assert 2 * drafts_open >= kills, "too few kills landed while a draft was open: the run proves little"
-    found = asyncio.run(end(clients, tmp_path, kills))
+    found = asyncio.run(end(clients, tmp_path, kills)) + wrong_now(clients, pages, tmp_path, settled=True)
     left = read_store(tmp_path / NAME)
-    found += [*clients.broken, *wrong(left, clients.all_facts, clients.seen, settled=True)]
     open_log(tmp_path).close()
     if read_store(tmp_path / NAME) != left:
         found.append("P8: another recovery changed something")
     assert not found, "\n".join(found[:20])
+
+
+def wrong_now(clients: Clients, pages: Pages, folder: Path, *, settled: bool) -> list[str]:
+    """What is wrong with the store, given what all clients know by now."""
+    stored = read_store(folder / NAME)
+    pages.take(clients.take_seen(), scripts_in(stored))
+    found = wrong(stored, clients.all_facts, pages, settled=settled)
+    return [*clients.broken, *found, *wrong_ledger(folder, stored)]
