@@ -12,7 +12,7 @@ from hypothesis import settings
 ELSEWHERE = "only on"
 """A skip whose reason begins so is a matter of the operating system, which no installation can provide."""
 
-COUNTED = ("crash_states", "kills", "kills_in_draft", "failed_writes")
+COUNTED = ("crash_states", "kills", "kills_in_draft", "server_kills", "server_kills_in_draft", "failed_writes")
 """What tests of crashes count by `record_property`; the sums are told at the end."""
 
 # Two busy cores make any deadline a coin toss; what must be fast is measured by `make bench`.
