@@ -80,3 +80,10 @@ def begin(url: str, puppets: Puppets) -> str:
 def another(context: BrowserContext, server: Serving) -> Callable[[Chat], Chat]:
     """Opens another tab on the thread of a tab."""
     return lambda chat: Chat(context, server.url, chat.url.rpartition("/")[2])
+
+
+@pytest.fixture
+def browser_without_scripts(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(java_script_enabled=False)
+    yield context
+    context.close()
