@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, growth, restart, space, together
+from bench import alone, growth, restart, space, streams, together
 from bench.table import Line, formatted
 
 SETTLED = 20_000
@@ -23,7 +23,15 @@ def main() -> None:
     """Measure, show, and exit with 1 when a bar is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--settled", type=int, default=SETTLED, help="settled turns of the store opened after a kill")
-    parser.add_argument("--only", choices=["alone", "together", "growth", "space", "restart"], help="one measurement")
+    parser.add_argument(
+        "--only", choices=["alone", "together", "growth", "space", "restart", "streams"], help="one measurement"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=streams.SHORT_S,
+        help=f"how long streams are watched; {streams.FULL_S:.0f}: all bars",
+    )
     given = parser.parse_args()
     parts: dict[str, Callable[[Path], Iterator[Line]]] = {
         "alone": alone.run,
@@ -31,6 +39,7 @@ def main() -> None:
         "growth": growth.run,
         "space": space.run,
         "restart": partial(restart.run, settled=given.settled),
+        "streams": partial(streams.run, seconds=given.seconds),
     }
     missed = False
     with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("TMPDIR") or Path.cwd()) as name:

@@ -1,0 +1,144 @@
+"""Streams under load: a real server with running turns, and many clients, some of which are slow or gone.
+
+The delay is that of a text from the agent's hand to the client's: it has the journal's wait for more text and its sync
+in it. Server, agents and clients share the machine.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.table import Line
+
+TURNS = 200
+CLIENTS: dict[str, int] = {"quick": 910, "slow": 50, "half-open": 20, "page": 20}
+SHORT_S = 30.0
+FULL_S = 300.0
+"""Seconds of the full measurement: only it is long enough for the bars of memory and of half-open clients."""
+
+DELAY_BAR_MS = 250
+GROWTH_BAR_MB = 100.0
+_GROWTH_FROM_S = 60.0
+_FILES = 4_096
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process has used up to a moment."""
+
+    at_s: float
+    cpu_s: float
+    resident_mb: float
+
+
+def run(folder: Path, *, seconds: float = SHORT_S) -> Iterator[Line]:
+    """Start the server, its turns and its clients, and look at all of them for `seconds`."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    store = f"sqlite:///{folder}/streams.db"
+    server = subprocess.Popen([sys.executable, "-m", "bench.streams_server", store], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        for number in range(TURNS):
+            _submit(port, f"load-{number}")
+        clients = _clients(port, seconds)
+        usages = _look(server.pid, clients, seconds)
+        seen = json.loads(clients.communicate()[0])
+    finally:
+        server.kill()
+        server.wait()
+    yield from _report(seen, usages, seconds)
+
+
+def _submit(port: int, thread: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    body = json.dumps({"content": "Tell me about foxes."})
+    connection.request("POST", f"/api/threads/{thread}/turns", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status == 202, answer.read()
+    connection.close()
+
+
+def _clients(port: int, seconds: float) -> subprocess.Popen[bytes]:
+    numbers = [part for kind, count in CLIENTS.items() for part in (f"--{kind}", str(count))]
+    command = [sys.executable, "-m", "bench.streams_clients", "--port", str(port), "--threads", str(TURNS), *numbers]
+    return subprocess.Popen([*command, "--seconds", str(seconds)], stdout=subprocess.PIPE)
+
+
+def _look(pid: int, clients: subprocess.Popen[bytes], seconds: float) -> list[Usage]:
+    usages = [_usage(pid)]
+    while clients.poll() is None and len(usages) < seconds + 60:
+        time.sleep(1.0)
+        usages.append(_usage(pid))
+        if clients.stdout is not None and usages[-1].at_s - usages[0].at_s > seconds:
+            break
+    return usages
+
+
+def _usage(pid: int) -> Usage:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    resident = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert resident is not None
+    return Usage(time.monotonic(), cpu_s, int(resident[1]) / 1_024)
+
+
+def _report(seen: Mapping[str, Any], usages: list[Usage], seconds: float) -> Iterator[Line]:
+    full = seconds >= FULL_S
+    delays = {int(ms): count for ms, count in seen["delays_ms"].items()}
+    p50, p99 = _percentile(delays, 50), _percentile(delays, 99)
+    yield Line(
+        f"{sum(CLIENTS.values()):,} streams over {TURNS} turns, delay of a text p50, p99",
+        f"{p50} ms, {p99} ms",
+        bar=f"< {DELAY_BAR_MS} ms",
+        held=p99 < DELAY_BAR_MS,
+    )
+    yield Line("  texts taken", f"{sum(delays.values()) / seconds:,.0f}/s", f"{seen['refused']} streams refused")
+    ended = seen["ended"]
+    half_open, gone = CLIENTS["half-open"], ended.get("half-open", 0)
+    yield Line(
+        "  half-open clients cut off",
+        f"{gone} of {half_open}",
+        bar="all" if full else "",
+        held=gone == half_open if full else None,
+    )
+    others = sum(count for kind, count in ended.items() if kind != "half-open")
+    yield Line("  other clients cut off", f"{others}", bar="none", held=others == 0)
+    yield from _resources(usages, full=full)
+
+
+def _resources(usages: list[Usage], *, full: bool) -> Iterator[Line]:
+    first, last = usages[0], usages[-1]
+    since = next((usage for usage in usages if usage.at_s - first.at_s >= _GROWTH_FROM_S), first)
+    growth = last.resident_mb - since.resident_mb
+    yield Line(
+        "  server's memory, growth after the first minute" if full else "  server's memory, growth from the start",
+        f"{last.resident_mb:.0f} MB, {growth:+.0f} MB",
+        bar=f"< {GROWTH_BAR_MB:.0f} MB" if full else "",
+        held=growth < GROWTH_BAR_MB if full else None,
+    )
+    share = (last.cpu_s - first.cpu_s) / (last.at_s - first.at_s)
+    yield Line("  server's CPU", f"{share:.0%} of one core")
+
+
+def _percentile(counts: Mapping[int, int], percent: float) -> int:
+    """The value that `percent` of all do not exceed, of values with their counts."""
+    left = sum(counts.values()) * percent / 100
+    for value, count in sorted(counts.items()):
+        left -= count
+        if left <= 0:
+            return value
+    return max(counts, default=0)
