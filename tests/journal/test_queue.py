@@ -67,7 +67,7 @@ def test_turns_start_in_the_order_of_their_submissions(log: Log) -> None:
 
 
 def test_a_turn_that_waits_cannot_be_started(store: Store, log: Log) -> None:
-    """P5: starting a turn before its time raises `Busy` with the first turn of the line, whosever that is."""
+    """P5: starting a turn before its time raises `Busy` with the first turn of the queue, whosever that is."""
     one, two = begun(log), queued(log)
     other = store.open()
     three = queued(other)
@@ -83,7 +83,7 @@ def test_a_turn_that_waits_cannot_be_started(store: Store, log: Log) -> None:
 
 
 def test_a_turn_waits_for_another_process(store: Store, log: Log) -> None:
-    """C02: the line is one for all processes: a turn is ready when another process has settled the one before it."""
+    """C02: the queue is one for all processes: a turn is ready when another process has settled the one before it."""
     one = begun(log)
     other = store.open()
     two = queued(other)
@@ -184,7 +184,7 @@ def test_text_that_came_before_a_wait_is_written(log: Log) -> None:
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_full_line_is_refused(log: Log) -> None:
+def test_a_full_queue_is_refused(log: Log) -> None:
     """P4, P6, P11: beyond the limit `Overloaded` names it and nothing is stored; a known key is answered as ever."""
     begun(log)
     known = log.submit("t", "next", key="k", when_busy="queue").result()
@@ -202,7 +202,7 @@ def test_a_full_line_is_refused(log: Log) -> None:
 
 def test_no_more_than_a_limit_wait(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """P11: who waits is counted; beyond the limit `Overloaded` is told, and those before it wait on."""
-    monkeypatch.setattr("turnlog.journal.line.QUEUE_JOBS_MAX", 3)
+    monkeypatch.setattr("turnlog.journal.turn_queue.QUEUE_JOBS_MAX", 3)
     one, two = begun(log), queued(log)
     waiting = [two.ready() for _ in range(3)]
     with pytest.raises(Overloaded):
@@ -316,7 +316,7 @@ def test_a_store_that_fails_leaves_nobody_waiting(store: Store, log: Log) -> Non
         ready.result(30)
 
 
-def test_a_dead_writers_line_is_settled_in_order(store: Store, log: Log) -> None:
+def test_a_dead_writers_queue_is_settled_in_order(store: Store, log: Log) -> None:
     """C02, P8: of a dead writer the running turn ends as died, those behind it as not started, in their order."""
     one = begun(log)
     behind = [queued(log, f"{n}").id for n in range(QUEUE_TURNS_MAX - 1)]

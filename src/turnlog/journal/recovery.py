@@ -88,22 +88,22 @@ def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Pair
 
     Where somebody appended meanwhile (a request), it is read again.
     """
-    lines: dict[str, deque[Pair]] = {}
+    queues: dict[str, deque[Pair]] = {}
     for pair in claimed:
-        lines.setdefault(pair[0], deque()).append(pair)
+        queues.setdefault(pair[0], deque()).append(pair)
     settled = list[Recovered]()
-    tries = RESEAL_TRIES_MAX + max(map(len, lines.values()), default=0)
-    while lines and tries:
+    tries = RESEAL_TRIES_MAX + max(map(len, queues.values()), default=0)
+    while queues and tries:
         tries -= 1
-        planned = [(line, _plan(engine, owner, clock, line[0])) for line in lines.values()]
+        planned = [(queue, _plan(engine, owner, clock, queue[0])) for queue in queues.values()]
         outcomes = iter(engine.commit([write for _, plan in planned if plan is not None for write in plan[0].writes]))
-        for line, plan in planned:
+        for queue, plan in planned:
             if plan is None:  # settled already
-                line.popleft()
+                queue.popleft()
             elif isinstance(next(outcomes), Done):
                 settled.append(plan[1])
-                line.popleft()
-        lines = {thread: line for thread, line in lines.items() if line}
+                queue.popleft()
+        queues = {thread: queue for thread, queue in queues.items() if queue}
     return settled
 
 

@@ -11,7 +11,6 @@ from turnlog.events.ids import check_name
 from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
 from turnlog.folds.states import TERMINAL, State
 from turnlog.journal.jobs import Accepted
-from turnlog.journal.line import ReadyJob, StartJob
 from turnlog.journal.receipt import Receipt, settled
 from turnlog.journal.records import turn_view
 from turnlog.journal.turn_jobs import (
@@ -22,6 +21,7 @@ from turnlog.journal.turn_jobs import (
     ItemJob,
     StepJob,
 )
+from turnlog.journal.turn_queue import ReadyJob, StartJob
 from turnlog.journal.writer import Writer
 from turnlog.limits import DETAIL_BYTES_MAX, DRAFT_PART_MAX, NAME_BYTES_MAX, TIME_US_MAX
 

@@ -8,12 +8,12 @@ from collections.abc import Collection, MutableMapping
 from turnlog.errors import StoreError
 from turnlog.journal.follow import Hub
 from turnlog.journal.jobs import Job, SubmitJob
-from turnlog.journal.line import Parked
 from turnlog.journal.plan import Desk
 from turnlog.journal.receipt import Receipt, settle
 from turnlog.journal.recovery import Pair, Recovered, recover
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.journal.turn_jobs import CompleteJob, InterruptJob
+from turnlog.journal.turn_queue import Parked
 from turnlog.limits import LEASE_RENEW_S, LEASE_S, PAGE_ROWS_MAX, STORE_PROBE_S, WRITER_POLL_S
 
 _logger = logging.getLogger("turnlog")

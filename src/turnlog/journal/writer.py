@@ -26,12 +26,12 @@ from turnlog.journal.follow import Hub
 from turnlog.journal.health import Health
 from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.lanes import Lanes
-from turnlog.journal.line import Parked, ReadyJob
 from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.receipt import Receipt, Settlement, settle
 from turnlog.journal.recovery import Recovered
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load, lose
 from turnlog.journal.turn_jobs import DraftPart, EventJob, FlushJob, InterruptJob, TurnJob
+from turnlog.journal.turn_queue import Parked, ReadyJob
 from turnlog.journal.upkeep import NEVER, Upkeep
 from turnlog.limits import (
     BATCH_JOBS_MAX,

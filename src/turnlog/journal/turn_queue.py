@@ -1,4 +1,4 @@
-"""The line of a thread's open turns: each one starts when none that was submitted before it is open.
+"""The queue of a thread's open turns: each one starts when none that was submitted before it is open.
 
 A turn's place is that of its submission, the same for every process; nothing else is stored. Who is before it is read
 from the open turns. So the order holds whoever runs which turn, and a turn that settles moves all others by itself.
@@ -22,7 +22,7 @@ from turnlog.limits import QUEUE_JOBS_MAX
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
-class _LineJob(TurnJob):
+class _QueueJob(TurnJob):
     """A job that is refused with `Busy` while an earlier turn of the thread is open."""
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
@@ -33,14 +33,14 @@ class _LineJob(TurnJob):
         return TurnJob.seal(self, state, desk)
 
     def check_first(self, state: ThreadState, turn: OpenTurn) -> None:
-        """Raise `Busy` with the first turn of the line unless `turn` is that."""
+        """Raise `Busy` with the first turn of the queue unless `turn` is that."""
         if earlier := state.open_before(turn.row.seq_first):
             raise Busy(thread=self.thread, turn=self.turn, running=earlier[0].row.turn)
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
-class ReadyJob(_LineJob):
-    """Wait until the turn is the first of its line. One that was asked to end while it waits is settled instead."""
+class ReadyJob(_QueueJob):
+    """Wait until the turn is the first of its queue. One that was asked to end while it waits is settled instead."""
 
     def plan(self, plan: Plan, turn: OpenTurn, desk: Desk) -> None:
         """See `TurnJob`."""
@@ -60,7 +60,7 @@ class ReadyJob(_LineJob):
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
-class StartJob(_LineJob):
+class StartJob(_QueueJob):
     """The owner begins to work."""
 
     agent: str | None
