@@ -149,6 +149,12 @@ class PageFollower:
         """Where its stream is."""
         return f"{self.page}/stream"
 
+    @property
+    def content(self) -> object:
+        """What the page shows of its thread, to be compared with another page."""
+        assert self.shown is not None
+        return [child.shown() if isinstance(child, Node) else child for child in self.shown.thread.children]
+
     def load(self, document: str) -> None:
         """The page was loaded."""
         self.shown = Page(document)
@@ -244,6 +250,12 @@ class Client:
             method, path, {"content-type": "application/json", **headers}, json.dumps(body).encode()
         )
 
+    async def until_there(self, path: str) -> None:
+        """Return once there is something at this path."""
+        async with asyncio.timeout(WAIT_S):
+            while (await self.ask("GET", path)).status != OK:
+                pass
+
     async def _exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         try:
             async with asyncio.timeout(WAIT_S), exchange(self.port, method, path, headers, body) as request:
@@ -335,6 +347,11 @@ class Client:
         """Whether the follower has a connection."""
         task = self._tasks.get(id(follower))
         return task is not None and not task.done()
+
+    async def over(self, *followers: Follower | PageFollower) -> None:
+        """Return once the connections of these followers have ended."""
+        async with asyncio.timeout(WAIT_S):
+            await asyncio.wait([self._tasks[id(follower)] for follower in followers])
 
     async def _follow(self, follower: Follower | PageFollower) -> None:
         end = "cut"

@@ -1,0 +1,83 @@
+"""What tests do with servers: ask, watch, and compare what everybody was told with what is there."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...power.recording import NAME
+from ...proof.facts import Fact
+from ...proof.stored import read_store
+from ...web.recording import ACCEPTED, TERMINAL, Follower, PageFollower
+from .evidence import Pages, scripts_in, wrong
+from .serving import Served, facts_of
+from .speaking import TALK
+
+THREAD: Final = "T"
+
+
+async def ask(server: Served, content: str, *, key: str | None = None, when_busy: str = "refuse") -> str:
+    """Submit a message; its turn."""
+    answer = await server.client.submit(THREAD, content, key=key, when_busy=when_busy)
+    assert answer.status == ACCEPTED, answer
+    return str(answer.value["turn"])
+
+
+def watch(server: Served, name: str) -> Follower:
+    """Follow the thread."""
+    follower = Follower(THREAD, name)
+    server.client.follow(follower)
+    return follower
+
+
+async def watch_page(server: Served, name: str) -> PageFollower:
+    """Open the thread's page."""
+    page = PageFollower(THREAD, name)
+    await server.client.load(page)
+    server.client.follow(page)
+    return page
+
+
+async def hears(server: Served, follower: Follower, turn: str, more: int = 1) -> int:
+    """Wait until the follower has this much more of what a turn says; how much it has."""
+    name = (turn, TALK)
+    length = len(follower.drafts.get(name, "")) + more
+    await server.client.until(lambda: len(follower.drafts.get(name, "")) >= length)
+    return len(follower.drafts[name])
+
+
+async def ends(server: Served, follower: Follower, turn: str) -> Any:
+    """Wait until the follower has a turn's end; its body."""
+    await server.client.until(lambda: follower.state(turn) is not None)
+    events = follower.events.values()
+    return next(event["body"] for event in events if event["turn"] == turn and event["kind"] in TERMINAL)
+
+
+async def same_page(server: Served, page: PageFollower) -> bool:
+    """P9: whether the page shows what a fresh one shows; both are of the same position."""
+    fresh = PageFollower(THREAD, "fresh")
+    await server.client.load(fresh)
+    await server.client.until(lambda: page.cursor == fresh.cursor)
+    return page.content == fresh.content
+
+
+def check_all(folder: Path, *servers: Served, watchers: Sequence[Follower | PageFollower] = ()) -> None:
+    """Everything that anybody was told is in the store, and nothing else."""
+    stored, pages, facts = read_store(folder / NAME), Pages(), list[Fact]()
+    for server in servers:
+        facts += [*server.client.facts, *facts_of(server.child)]
+    for watcher in watchers:
+        assert watcher.wrong == []
+        if isinstance(watcher, PageFollower):
+            pages.take(watcher.seen, scripts_in(stored))
+        else:
+            facts += watcher.facts
+    assert wrong(stored, facts, pages, settled=True) == []
+
+
+async def stopped(server: Served) -> None:
+    """Stop a server in good order."""
+    server.signal(signal.SIGTERM)
+    assert await server.reap() == 0
