@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.events.codec import encode_json
 from turnlog.web.operations import JSON, OPERATIONS, PATH_WORDS, Operation, Parameter
+from turnlog.web.paths import SEGMENT
 from turnlog.web.problems import PROBLEM_JSON
 from turnlog.web.schemas import PROBLEM, ref, schemas
 
@@ -91,7 +92,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
     for word, about in PATH_WORDS.items():
         if f"{{{word}}}" in path:
-            schema = {"type": "integer"} if word == "seq" else {"type": "string"}
+            schema = {"type": "integer", "minimum": 0} if word == "seq" else {"type": "string", "pattern": SEGMENT}
             yield {"name": word, "in": "path", "required": True, "description": about, "schema": schema}
 
 

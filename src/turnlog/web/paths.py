@@ -18,6 +18,9 @@ from turnlog.events.ids import bytes_text, text_bytes
 ROUTE_WORDS: Final = frozenset({"latest"})
 """Words that stand in a route where an id may stand."""
 
+SEGMENT: Final = "^(~[A-Za-z0-9_-]+|[A-Za-z0-9_-][A-Za-z0-9._-]*)$"
+"""What every segment that names an id looks like, as a pattern of JSON schemas."""
+
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
