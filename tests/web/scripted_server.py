@@ -1,11 +1,13 @@
 """A server with agents that do what a test needs: `Serving(..., script=SCRIPTED)`.
 
-SIGUSR1 makes the store refuse all writes, SIGUSR2 makes it take them again.
+SIGUSR1 makes the store refuse all writes, SIGUSR2 makes it take them again. The variable `PATIENCE_S` sets for how long
+agents may clean up.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -20,12 +22,16 @@ from turnlog.engines.open import open_engine
 from turnlog.errors import StoreUnavailable
 from turnlog.events.clock import SystemClock
 from turnlog.journal.log import Log
+from turnlog.runner.runner import run_turn
 from turnlog.testing.faults import FaultEngine
 from turnlog.testing.scripted_agent import ScriptedAgent
+from turnlog.web import work
 
 SCRIPTED: Final = Path(__file__)
 
 HALF: Final = "half an answer"
+
+PATIENCE_S: Final = "PATIENCE_S"
 
 
 async def _told(task: Task) -> None:
@@ -81,5 +87,13 @@ def opened(url: str) -> Iterator[Log]:
         yield log
 
 
+def be_patient(seconds: float) -> None:
+    defaults = run_turn.__kwdefaults__
+    assert defaults is not None
+    defaults["stop_s"] = work._PATIENCE_S = seconds  # type: ignore[misc]
+
+
 if __name__ == "__main__":
+    if PATIENCE_S in os.environ:
+        be_patient(float(os.environ[PATIENCE_S]))
     serve_agents({"quick": quick, "told": told, "stubborn": stubborn, "stuck": stuck}, opened=opened)

@@ -43,6 +43,9 @@ def test_health_follows_the_store(store: Store) -> None:
     assert sick.json()["type"] == "urn:turnlog:problem:store-unavailable"
     store.faults(log).heal()
     assert health(app).status_code == 200
+    before = store.faults(log).traps.reached("lease.before")
+    assert health(app).status_code == 200
+    assert store.faults(log).traps.reached("lease.before") == before
 
 
 def test_health_costs_the_store_nothing(store: Store) -> None:

@@ -18,10 +18,9 @@ import pytest
 
 import turnlog
 from tests.cli.calling import Caller
-from turnlog.limits import AGENT_STOP_S
 from turnlog.web.work import STOPPED
 
-from .scripted_server import HALF, SCRIPTED
+from .scripted_server import HALF, PATIENCE_S, SCRIPTED
 from .serving import ROOT, WAIT_S, Serving
 
 EVENTS = {"accept": "text/event-stream"}
@@ -236,22 +235,21 @@ def test_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     )
     with Serving(tmp_path, script=script) as server:
         server.send(signal.SIGHUP)
-        assert httpx.get(f"{server.url}/healthz").status_code == 200
+        for _ in range(100):  # a server that stops takes no connection after a tenth of a second
+            assert httpx.get(f"{server.url}/healthz").status_code == 200
         assert server.terminate() == 0
 
 
 def test_second_signal_waits_for_nobody(tmp_path: Path) -> None:
     """When an agent does not end, a second signal ends the server all the same, and the turn is settled."""
-    with scripted(tmp_path) as server:
+    with scripted(tmp_path, environment={PATIENCE_S: str(3 * WAIT_S)}) as server:
         turn = submit(server, "stubborn")
         with streaming(server) as stream:
             stream.until("draft")
             server.send(signal.SIGTERM)
             stream.until("bye")
-        began = time.monotonic()
         server.send(signal.SIGTERM)
         assert server.reap() == 0, server.last_words()
-        assert time.monotonic() - began < AGENT_STOP_S
     with turnlog.open(server.store_url) as log:
         assert (log.recovered, log.turn_view("t", turn).reason) == ([], "cancelled")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,11 @@ class Agents:
         return self.made[-1]
 
 
-def work_of(log: Log, agents: AgentFactory, **more: AgentFactory) -> Work:
-    return Work(log, {"scripted": agents, **more}, agent="scripted")
+@asynccontextmanager
+async def working(log: Log, agents: AgentFactory, **more: AgentFactory) -> AsyncIterator[Work]:
+    work = Work(log, {"scripted": agents, **more}, agent="scripted")
+    yield work
+    await work.close()
 
 
 async def settled(log: Log, thread: str, turn: str) -> tuple[str, str | None]:
@@ -55,46 +59,47 @@ def test_accepted_turn_is_run(log: Log) -> None:
     """A turn that is accepted is durable at once, and run to its end without anybody waiting (P1)."""
 
     async def main() -> None:
-        work = work_of(log, Agents(answer("yes")))
-        turn = await work.submit("t", "question")
-        assert log.turn_view("t", turn.id).turn == turn.id
-        assert await settled(log, "t", turn.id) == ("completed", None)
-        await until(lambda: work.counts.turns == {("completed", ""): 1})
-        assert (work.counts.running, work.counts.waiting) == (0, 0)
+        async with working(log, Agents(answer("yes"))) as work:
+            turn = await work.submit("t", "question")
+            assert log.turn_view("t", turn.id).turn == turn.id
+            assert await settled(log, "t", turn.id) == ("completed", None)
+            await until(lambda: work.counts.turns == {("completed", ""): 1})
+            assert (work.counts.running, work.counts.waiting) == (0, 0)
 
     run(main())
 
 
-def test_duplicate_is_not_run_again(log: Log) -> None:
+def test_duplicate_is_not_run_again(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     """C03: of one key sent at once and again there is one turn and one agent, and every sender is told it."""
 
     async def main() -> None:
         agents = Agents(answer("yes"))
-        work = work_of(log, agents)
-        turns = await asyncio.gather(*(work.submit("t", "pay", key="k") for _ in range(3)))
-        await settled(log, "t", turns[0].id)
-        turns.append(await work.submit("t", "pay", key="k"))
-        assert {turn.id for turn in turns} == {turns[0].id}
-        assert sorted(turn.duplicate for turn in turns) == [False, True, True, True]
-        with pytest.raises(KeyConflict):
-            await work.submit("t", "pay more", key="k")
-        assert len(agents.made) == 1
+        async with working(log, agents) as work:
+            turns = await asyncio.gather(*(work.submit("t", "pay", key="k") for _ in range(3)))
+            await settled(log, "t", turns[0].id)
+            turns.append(await work.submit("t", "pay", key="k"))
+            assert {turn.id for turn in turns} == {turns[0].id}
+            assert sorted(turn.duplicate for turn in turns) == [False, True, True, True]
+            with pytest.raises(KeyConflict):
+                await work.submit("t", "pay more", key="k")
+            assert len(agents.made) == 1
 
     run(main())
+    assert caplog.records == []
 
 
 def test_who_asked_may_go_away(store: Store, log: Log) -> None:
     """Cancelling who waits for a submission stops neither the submission nor the turn."""
 
     async def main() -> None:
-        work = work_of(log, Agents(answer("yes")))
-        with store.faults(log).hold("commit.before") as hold:
-            asking = asyncio.create_task(work.submit("t", "question", turn="u"))
-            await asyncio.to_thread(hold.wait_held)
-            asking.cancel()
-            await asyncio.wait({asking})
-        await until(lambda: bool(log.threads().rows))
-        assert await settled(log, "t", "u") == ("completed", None)
+        async with working(log, Agents(answer("yes"))) as work:
+            with store.faults(log).hold("commit.before") as hold:
+                asking = asyncio.create_task(work.submit("t", "question", turn="u"))
+                await asyncio.to_thread(hold.wait_held)
+                asking.cancel()
+                await asyncio.wait({asking})
+            await until(lambda: bool(log.threads().rows))
+            assert await settled(log, "t", "u") == ("completed", None)
 
     run(main())
 
@@ -104,11 +109,11 @@ def test_store_that_fails_starts_no_agent(store: Store, log: Log) -> None:
 
     async def main() -> None:
         agents = Agents()
-        work = work_of(log, agents)
-        store.faults(log).fail("commit.before", StoreUnavailable)
-        with pytest.raises(StoreUnavailable):
-            await work.submit("t", "question", key="k")
-        assert agents.made == []
+        async with working(log, agents) as work:
+            store.faults(log).fail("commit.before", StoreUnavailable)
+            with pytest.raises(StoreUnavailable):
+                await work.submit("t", "question", key="k")
+            assert agents.made == []
 
     run(main())
 
@@ -120,11 +125,11 @@ def test_store_that_fails_in_a_turn_is_logged(store: Store, log: Log, caplog: py
         def fail(_task: object) -> None:
             store.faults(log).fail("commit.before", StoreUnavailable)
 
-        work = work_of(log, Agents(fail, answer("lost")))
-        await work.submit("t", "question", turn="u")
-        assert await settled(log, "t", "u") == ("interrupted", "failed")
-        await until(lambda: not work.counts.running)
-        assert work.counts.store_errors == {"StoreUnavailable": 1}
+        async with working(log, Agents(fail, answer("lost"))) as work:
+            await work.submit("t", "question", turn="u")
+            assert await settled(log, "t", "u") == ("interrupted", "failed")
+            await until(lambda: not work.counts.running)
+            assert work.counts.store_errors == {"StoreUnavailable": 1}
 
     run(main())
     assert "'u'" in caplog.text
@@ -134,8 +139,9 @@ def test_unknown_agent_is_bad_input(log: Log) -> None:
     """An agent that is not there is refused before anything is stored."""
 
     async def main() -> None:
-        with pytest.raises(InvalidInput, match="agent"):
-            await work_of(log, Agents()).submit("t", "question", agent="nobody")
+        async with working(log, Agents()) as work:
+            with pytest.raises(InvalidInput, match="agent"):
+                await work.submit("t", "question", agent="nobody")
         assert not log.threads().rows
 
     run(main())
@@ -146,13 +152,13 @@ def test_agents_are_bounded(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_module, "TURNS_AT_ONCE_MAX", 2)
 
     async def main() -> None:
-        work = work_of(log, Agents(hang()))
-        await work.submit("a", "question")
-        await work.submit("b", "question")
-        with pytest.raises(Overloaded, match="TURNS_AT_ONCE_MAX"):
-            await work.submit("c", "question")
-        assert [row.thread for row in log.threads().rows] == ["b", "a"]
-        await work.close()
+        async with working(log, Agents(hang())) as work:
+            await work.submit("a", "question")
+            await work.submit("b", "question")
+            with pytest.raises(Overloaded, match="TURNS_AT_ONCE_MAX"):
+                await work.submit("c", "question")
+            assert [row.thread for row in log.threads().rows] == ["b", "a"]
+            await work.close()
 
     run(main())
 
@@ -162,18 +168,18 @@ def test_retry_is_run_by_the_agent_it_had(log: Log) -> None:
 
     async def main() -> None:
         second = Agents(answer("again"))
-        work = work_of(log, Agents(answer("first")), other=second)
-        with pytest.raises(NotRetryable):
-            turn = await work.submit("t", "question")
-            await settled(log, "t", turn.id)
-            await work.retry("t", turn.id)
-        failing = work_of(log, Agents(), other=lambda: ScriptedAgent(RuntimeError("no"), name="other"))
-        turn = await failing.submit("t", "question", agent="other")
-        assert await settled(log, "t", turn.id) == ("interrupted", "failed")
-        again = await work.retry("t", turn.id)
-        assert await settled(log, "t", again.id) == ("completed", None)
-        assert len(second.made) == 1
-        assert (await work.retry("t", turn.id)).duplicate
+        async with working(log, Agents(answer("first")), other=second) as work:
+            with pytest.raises(NotRetryable):
+                turn = await work.submit("t", "question")
+                await settled(log, "t", turn.id)
+                await work.retry("t", turn.id)
+            async with working(log, lambda: ScriptedAgent(RuntimeError("no"), name="other")) as failing:
+                turn = await failing.submit("t", "question")
+                assert await settled(log, "t", turn.id) == ("interrupted", "failed")
+            again = await work.retry("t", turn.id)
+            assert await settled(log, "t", again.id) == ("completed", None)
+            assert len(second.made) == 1
+            assert (await work.retry("t", turn.id)).duplicate
 
     run(main())
 
@@ -185,19 +191,19 @@ def test_close_settles_what_runs_and_what_waits(log: Log) -> None:
     async def main() -> None:
         shown = asyncio.Event()
         agents = Agents(text("half an ans"), lambda _task: shown.set(), hang())
-        work = work_of(log, agents)
-        turns = [await work.submit("t", f"question {n}", when_busy="queue") for n in range(3)]
-        await shown.wait()
-        assert (work.counts.running, work.counts.waiting) == (1, 2)
-        await work.close()
-        ends = [log.turn_view("t", turn.id) for turn in turns]
-        assert [view.reason for view in ends] == ["cancelled", "not_started", "not_started"]
-        details = [list(log.events("t", turn=turn.id))[-1].body for turn in turns]
-        assert {getattr(body, "detail", None) for body in details} == {STOPPED}
-        assert "half an ans" in [message.text for message in log.transcript("t").messages]
-        assert len(agents.made) == 1
-        assert agents.made[0].cancelled
-        assert (work.counts.running, work.counts.waiting) == (0, 0)
+        async with working(log, agents) as work:
+            turns = [await work.submit("t", f"question {n}", when_busy="queue") for n in range(3)]
+            await shown.wait()
+            assert (work.counts.running, work.counts.waiting) == (1, 2)
+            await work.close()
+            ends = [log.turn_view("t", turn.id) for turn in turns]
+            assert [view.reason for view in ends] == ["cancelled", "not_started", "not_started"]
+            details = [list(log.events("t", turn=turn.id))[-1].body for turn in turns]
+            assert {getattr(body, "detail", None) for body in details} == {STOPPED}
+            assert "half an ans" in [message.text for message in log.transcript("t").messages]
+            assert len(agents.made) == 1
+            assert agents.made[0].cancelled
+            assert (work.counts.running, work.counts.waiting) == (0, 0)
 
     run(main())
 
@@ -206,11 +212,11 @@ def test_closed_work_takes_nothing(log: Log) -> None:
     """After closing nothing is accepted any more."""
 
     async def main() -> None:
-        work = work_of(log, Agents())
-        await work.close()
-        with pytest.raises(StoreClosed):
-            await work.submit("t", "question")
-        assert not log.threads().rows
+        async with working(log, Agents()) as work:
+            await work.close()
+            with pytest.raises(StoreClosed):
+                await work.submit("t", "question")
+            assert not log.threads().rows
 
     run(main())
 
@@ -220,16 +226,16 @@ def test_submission_on_its_way_while_closing(store: Store, log: Log) -> None:
 
     async def main() -> None:
         agents = Agents(answer("never"))
-        work = work_of(log, agents)
-        with store.faults(log).hold("commit.before") as hold:
-            asking = asyncio.create_task(work.submit("t", "question", turn="u"))
-            await asyncio.to_thread(hold.wait_held)
-            closing = asyncio.create_task(work.close())
-            await asyncio.sleep(0)
-        await closing
-        assert (await asking).id == "u"
-        assert log.turn_view("t", "u").reason == "not_started"
-        assert agents.made == []
+        async with working(log, agents) as work:
+            with store.faults(log).hold("commit.before") as hold:
+                asking = asyncio.create_task(work.submit("t", "question", turn="u"))
+                await asyncio.to_thread(hold.wait_held)
+                closing = asyncio.create_task(work.close())
+                await asyncio.sleep(0)
+            await closing
+            assert (await asking).id == "u"
+            assert log.turn_view("t", "u").reason == "not_started"
+            assert agents.made == []
 
     run(main())
 
@@ -247,12 +253,12 @@ def test_close_waits_for_no_agent_for_ever(log: Log, monkeypatch: pytest.MonkeyP
                 continue
 
     async def main() -> None:
-        work = work_of(log, Agents(stubborn))
-        turn = await work.submit("t", "question")
-        await until(lambda: work.counts.running == 1 and log.turn_view("t", turn.id).started_at is not None)
-        await work.close()
-        assert log.turn_view("t", turn.id).reason == "cancelled"
-        go_on.set()
-        await until(lambda: len(asyncio.all_tasks()) == 2)
+        async with working(log, Agents(stubborn)) as work:
+            turn = await work.submit("t", "question")
+            await until(lambda: work.counts.running == 1 and log.turn_view("t", turn.id).started_at is not None)
+            await work.close()
+            assert log.turn_view("t", turn.id).reason == "cancelled"
+            go_on.set()
+            await until(lambda: len(asyncio.all_tasks()) == 2)
 
     run(main())

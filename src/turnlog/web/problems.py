@@ -55,9 +55,6 @@ STATUSES: Final[dict[type[TurnlogError], int]] = {
 _RETRY_AFTER_S: Final = 1
 """What a client is asked to wait after 503: as long as the journal waits between two looks at its store."""
 
-_HIDDEN: Final = frozenset({"detail"})
-"""What a store and an agent's start say of themselves may name files of this machine: it is for the server's log."""
-
 _PAGE: Final = """\
 <!doctype html>
 <html lang="en">
@@ -88,9 +85,9 @@ def status_of(error: TurnlogError) -> int:
 def problem_document(error: TurnlogError) -> dict[str, Any]:
     """`type`, `title`, `status`, `detail`, and the error's facts by name; no path of this machine."""
     title = (type(error).__doc__ or "").partition("\n")[0]
-    facts = {name: value for name, value in error.facts.items() if name not in _HIDDEN and value is not None}
+    # The members of a problem win: what a store says in its own `detail` may name files of this machine.
     return {
-        **facts,
+        **{name: value for name, value in error.facts.items() if value is not None},
         "type": f"urn:turnlog:problem:{_dashed(type(error).__name__)}",
         "title": title,
         "status": status_of(error),
