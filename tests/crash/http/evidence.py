@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
 from ...proof.checker import check
 from ...proof.facts import Fact, ShownWords
@@ -53,28 +55,42 @@ class Pages:
                     self._take(to, words, script)
 
     def _take(self, to: str, words: str, script: Script) -> None:
-        (name,) = _NAME.findall(script.content)
-        for draft, cuts in _cuts(script).items():
-            longest = next((cut for cut in reversed(cuts) if name in cut and seen(cut) in words), "")
+        for draft, said in _said(script.content).items():
+            longest = said.longest_in(words)
             place = (to, script.turn, draft)
             if len(longest) > len(self._longest.get(place, "")):
                 self._longest[place] = longest
-                fact = ShownWords(to=to, thread=script.thread, turn=script.turn, draft=draft, text=longest)
-                self.facts.append(fact)
+                self.facts.append(ShownWords(to=to, thread=script.thread, turn=script.turn, draft=draft, text=longest))
 
     def lost(self, scripts: Iterable[Script]) -> list[str]:
         """Names of messages that pages have shown and the store does not have."""
         return sorted(self._names - {name for script in scripts for name in _NAME.findall(script.content)})
 
 
-def _cuts(script: Script) -> Mapping[str, list[str]]:
-    """The text of each draft after each of its chunks."""
-    cuts: dict[str, list[str]] = {}
+class _Whole(NamedTuple):
+    """A draft's whole text, and its lengths after each of its chunks."""
+
+    text: str
+    cuts: list[int]
+
+    def longest_in(self, words: str) -> str:
+        """As much of the text as a page shows, cut behind a chunk."""
+        shown = bisect_left(self.cuts, True, key=lambda cut: seen(self.text[:cut]) not in words)
+        return self.text[: self.cuts[shown - 1]] if shown else ""
+
+
+@cache
+def _said(content: str) -> Mapping[str, _Whole]:
+    """The drafts of a script that can be told by their words: those that begin with the message's name."""
+    script = template(content)
+    assert script is not None
+    drafts: dict[str, _Whole] = {}
     for act in script.acts:
-        if isinstance(act, Said):
-            texts = cuts.setdefault(act.draft, [])
-            texts.append((texts[-1] if texts else "") + act.text)
-    return cuts
+        if isinstance(act, Said) and (act.draft in drafts or _NAME.match(act.text)):
+            before = drafts.get(act.draft, _Whole("", []))
+            text = before.text + act.text
+            drafts[act.draft] = _Whole(text, [*before.cuts, len(text)])
+    return drafts
 
 
 def wrong_submissions(stored: Stored) -> Iterator[str]:
