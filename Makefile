@@ -9,7 +9,7 @@ RUN := $(BIN)/python -m
 export DIR ASK
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test check bench test-long test-mutants clean
+.PHONY: help serve demo test check browser screenshot bench test-long test-mutants clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +22,7 @@ demo: .venv/.installed  ## ask the demo agent about a folder: make demo DIR=path
 	@echo
 	@echo "It is kept. Look at it again with: $(BIN)/turnlog show demo"
 
-test: .venv/.developing  ## run the tests
+test: .venv/.developing .venv/.browser  ## run the tests
 	$(RUN) pytest -n 2
 
 check: .venv/.developing  ## lint, format and types
@@ -38,6 +38,11 @@ test-long: .venv/.developing  ## run the sweeps in their full range: takes long
 
 test-mutants: .venv/.developing  ## break the product on purpose, once a promise, and see that a test notices
 	$(RUN) tests.mutants
+
+browser: .venv/.browser  ## find or install a Chromium for the tests of the page
+
+screenshot: .venv/.developing .venv/.browser  ## make the pictures of docs/images from a real run
+	$(RUN) tests.browser.screenshot
 
 clean:  ## remove the virtual environment and everything built
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
@@ -69,3 +74,7 @@ clean:  ## remove the virtual environment and everything built
 	  > .venv/dev-requirements.txt
 	$(RUN) pip install --quiet --disable-pip-version-check --requirement .venv/dev-requirements.txt
 	@touch $@
+
+# The tests of the page need a browser; without one they are skipped, and fail where nothing may be skipped.
+.venv/.browser: .venv/.developing
+	@$(RUN) tests.browser.install $@

@@ -43,7 +43,7 @@ SAME: Final = """async () => {
   };
   return live.isEqualNode(fresh) ? null : differ(live, fresh);
 }"""
-"""What the first difference is between this page and one loaded now: tickers, open states and rows loaded later apart."""
+"""The first difference between this page and one loaded now, apart from tickers, open states and rows loaded later."""
 
 
 class Chat:

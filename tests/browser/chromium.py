@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,11 +27,16 @@ FLAGS: Final = (
 
 
 def executable(own: str) -> str | None:
-    """Where Chromium is: as `CHROMIUM` says, on the path, or playwright's `own`; None when there is none."""
+    """Where Chromium is: as `CHROMIUM` says, on the path, or playwright's `own`; None when none starts."""
     if chosen := os.environ.get("CHROMIUM"):
         return chosen
     found = [path for name in NAMES if (path := shutil.which(name))]
-    return next((path for path in [*found, str(APP), own] if Path(path).is_file()), None)
+    return next((path for path in [*found, str(APP), own] if Path(path).is_file() and _starts(path)), None)
+
+
+def _starts(path: str) -> bool:
+    """Whether it is more than a name: some systems have a program that only says how to install one."""
+    return subprocess.run([path, "--version"], capture_output=True, check=False, timeout=60).returncode == 0
 
 
 @contextmanager

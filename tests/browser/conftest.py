@@ -62,8 +62,19 @@ def chat(context: BrowserContext, server: Serving, puppets: Puppets) -> Iterator
     chat = Chat(context, server.url, begin(server.url, puppets))
     chat.until_live()
     yield chat
+    end(chat.url.replace("/t/", "/api/threads/"))
     puppets.release()
     chat.check()
+
+
+def end(api: str) -> None:
+    """Interrupt the open turns of a thread, the last first so that none begins, and wait until all have ended."""
+    turns = httpx.get(f"{api}/turns").json()["turns"]
+    ended = {"completed", "interrupted"}
+    for turn in sorted((turn for turn in turns if turn["state"] not in ended), key=lambda turn: -turn["seq_first"]):
+        httpx.post(f"{api}/turns/{turn['turn']}/interrupt", json={})
+    while not all(turn["state"] in ended for turn in httpx.get(f"{api}/turns").json()["turns"]):
+        pass
 
 
 def begin(url: str, puppets: Puppets) -> str:

@@ -1,4 +1,4 @@
-"""A tab and a server that goes away, answers nonsense, or has many tabs: the page comes back by itself, and is right."""
+"""A tab whose server goes away, answers nonsense, or has many tabs comes back by itself, and is right."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_lost_answer_survives_a_reload(chat: Chat, puppets: Puppets) -> None:
 
 
 def test_a_changed_text_after_a_lost_answer_is_told_apart(chat: Chat, puppets: Puppets) -> None:
-    """A text that was changed after its first version had arrived unknown is refused once, told, and then its own turn."""
+    """A text changed after its first version had arrived unseen is refused once, and is then a turn of its own."""
 
     def lose(route: Route) -> None:
         route.fetch()
