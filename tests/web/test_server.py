@@ -240,14 +240,19 @@ def test_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
         assert server.terminate() == 0
 
 
-def test_second_signal_waits_for_nobody(tmp_path: Path) -> None:
-    """When an agent does not end, a second signal ends the server all the same, and the turn is settled."""
+@pytest.mark.parametrize("settled", [False, True])
+def test_second_signal_waits_for_nobody(tmp_path: Path, settled: bool) -> None:
+    """When an agent does not end, a second signal ends the server all the same, whether it comes before the turn is
+    settled or after; settled it is in both cases."""
     with scripted(tmp_path, environment={PATIENCE_S: str(3 * WAIT_S)}) as server:
         turn = submit(server, "stubborn")
         with streaming(server) as stream:
             stream.until("draft")
             server.send(signal.SIGTERM)
             stream.until("bye")
+        with turnlog.open(server.store_url) as log:
+            while settled and log.turn_view("t", turn).state != "interrupted":
+                continue
         server.send(signal.SIGTERM)
         assert server.reap() == 0, server.last_words()
     with turnlog.open(server.store_url) as log:
