@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,6 +13,7 @@ from starlette.responses import Response
 from turnlog import errors
 from turnlog.errors import CursorUnprovable, InvalidInput, StoreError, TurnlogError
 from turnlog.events.codec import json_line
+from turnlog.web.rendering import document as page
 
 PROBLEM_JSON: Final = "application/problem+json"
 
@@ -54,25 +54,6 @@ STATUSES: Final[dict[type[TurnlogError], int]] = {
 
 _RETRY_AFTER_S: Final = 1
 """What a client is asked to wait after 503: as long as the journal waits between two looks at its store."""
-
-_PAGE: Final = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-<p>{detail}</p>
-<p><a href="/">All threads</a></p>
-</main>
-</body>
-</html>
-"""
 
 
 def status_of(error: TurnlogError) -> int:
@@ -131,8 +112,9 @@ async def unexpected_problem(request: Request) -> Response:
 
 def _answer(request: Request, document: dict[str, Any], headers: dict[str, str]) -> Response:
     if wants_page(request):
-        text = _PAGE.format(title=html.escape(document["title"]), detail=html.escape(document["detail"]))
-        content, media = text.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8"
+        detail = None if document["detail"] == document["title"] else document["detail"]
+        text = page("problem", title=document["title"], detail=detail, back="/")
+        content, media = text.encode(), "text/html; charset=utf-8"
     else:
         content, media = json_line(document) + b"\n", PROBLEM_JSON
     return Response(content, document["status"], headers, media)
