@@ -31,6 +31,7 @@
     ├── RecordDamaged             one stored record that cannot be read
     └── AgentFailed               an agent did not finish its turn
         └── StartFailed
+            └── RestoreFailed
 
 The first line of an error's docstring is its message; what happened exactly stands in its attributes.
 """
@@ -279,3 +280,8 @@ class AgentFailed(TurnlogError):
 @dataclass(eq=False, kw_only=True)
 class StartFailed(AgentFailed):
     """The agent could not be started."""
+
+
+@dataclass(eq=False, kw_only=True)
+class RestoreFailed(StartFailed):
+    """The agent could not be given what the thread holds so far, so the turn was not begun."""

@@ -51,10 +51,14 @@ class DraftSignal:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemSignal:
-    """One raw model item, as bytes exactly as received, or as a mapping that is encoded once."""
+    """One raw model item, as bytes exactly as received, or as a mapping that is encoded once.
+
+    `submission` says that it is the model's own form of the turn's submission: it stands in its place.
+    """
 
     raw: bytes | Mapping[str, Any]
     format: str = "responses"
+    submission: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,23 +31,19 @@ class Headers:
 Act: TypeAlias = dict[str, Any] | threading.Event | Status | Headers | End
 Answer: TypeAlias = Callable[[int], Iterator[Act]]
 
-USAGE: Final[dict[str, Any]] = {
-    "input_tokens": 100,
-    "input_tokens_details": {"cached_tokens": 10},
-    "output_tokens": 20,
-    "output_tokens_details": {"reasoning_tokens": 5},
-    "total_tokens": 120,
-}
-"""The tokens that each finished answer says it took."""
+TOKENS: Final = 120
+"""What a finished answer says it took in all, 20 of it for its own words."""
 
 
-def text(said: str, *, chunks: int = 3, gate: threading.Event | None = None, **fields: Any) -> Answer:
+def text(
+    said: str, *, chunks: int = 3, gate: threading.Event | None = None, tokens: int = TOKENS, **fields: Any
+) -> Answer:
     """A message in so many pieces. With a `gate` it stops before the last piece until the gate is set."""
 
     def acts(number: int) -> Iterator[Act]:
         yield _created(number)
         yield from _message(f"msg_{number:04}", said, chunks, gate, fields)
-        yield _completed(number)
+        yield _completed(number, tokens)
 
     return acts
 
@@ -72,7 +68,13 @@ def reasoning_text(thought: str, said: str) -> Answer:
 
 
 def call(
-    name: str, arguments: Mapping[str, Any], *, preamble: str | None = None, end: End | None = None, **fields: Any
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    preamble: str | None = None,
+    end: End | None = None,
+    tokens: int = TOKENS,
+    **fields: Any,
 ) -> Answer:
     """A function call, after a message if there is a `preamble`. With `end` it ends so, after the call."""
 
@@ -89,14 +91,14 @@ def call(
             **fields,
         }
         yield from _whole(item)
-        yield end or _completed(number)
+        yield end or _completed(number, tokens)
 
     return acts
 
 
-def shell(command: str, **fields: Any) -> Answer:
-    """A call of Codex's own shell tool."""
-    return call("exec_command", {"cmd": command, **fields})
+def shell(command: str, *, preamble: str | None = None, tokens: int = TOKENS, **more: Any) -> Answer:
+    """A call of Codex's own shell tool, with `more` arguments."""
+    return call("exec_command", {"cmd": command, **more}, preamble=preamble, tokens=tokens)
 
 
 def half_call(name: str, begun: str) -> Answer:
@@ -197,8 +199,15 @@ def _created(number: int) -> dict[str, Any]:
     return _event("response.created", response={"id": _response(number)})
 
 
-def _completed(number: int) -> dict[str, Any]:
-    return _event("response.completed", response={"id": _response(number), "usage": USAGE})
+def _completed(number: int, tokens: int = TOKENS) -> dict[str, Any]:
+    usage = {
+        "input_tokens": tokens - 20,
+        "input_tokens_details": {"cached_tokens": 10},
+        "output_tokens": 20,
+        "output_tokens_details": {"reasoning_tokens": 5},
+        "total_tokens": tokens,
+    }
+    return _event("response.completed", response={"id": _response(number), "usage": usage})
 
 
 def _whole(item: Mapping[str, Any]) -> Iterator[Act]:

@@ -1,0 +1,65 @@
+"""Which Codex is run, and whether it can be."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from turnlog.errors import StartFailed
+
+VERSION_MIN: Final = (0, 163, 0)
+"""The oldest Codex that the adapter was measured with."""
+
+_PACKAGE: Final = "codex_cli_bin"
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_VERSION_S: Final = 10.0
+
+
+def find_binary(environment: Mapping[str, str]) -> Path:
+    """The program: named by `CODEX_BIN`, else of the package openai-codex-cli-bin, else `codex` on the path.
+
+    Raises `StartFailed` that says what to do when there is none.
+    """
+    named = environment.get("CODEX_BIN")
+    if named:
+        if not os.access(named, os.X_OK) or Path(named).is_dir():
+            raise StartFailed(reason="start_failed", detail=f"CODEX_BIN names no program: {named}")
+        return Path(named)
+    if importlib.util.find_spec(_PACKAGE) is not None:
+        try:
+            return Path(importlib.import_module(_PACKAGE).bundled_codex_path())
+        except FileNotFoundError as error:
+            raise StartFailed(reason="start_failed", detail=str(error)) from error
+    found = shutil.which("codex", path=environment.get("PATH"))
+    if found is None:
+        detail = "Codex is not installed: pip install 'turnlog[codex]', or name its program in CODEX_BIN"
+        raise StartFailed(reason="start_failed", detail=detail)
+    return Path(found)
+
+
+def read_version(text: str) -> str:
+    """The version named in what Codex says of itself. Raises `StartFailed` when it is too old, or is none."""
+    match = _VERSION.search(text)
+    if match is None:
+        raise StartFailed(reason="start_failed", detail=f"this is no Codex: it calls itself {text[:200]!r}")
+    if tuple(map(int, match.groups())) < VERSION_MIN:
+        oldest = ".".join(map(str, VERSION_MIN))
+        detail = f"Codex {match[0]} is too old: {oldest} or newer is needed (pip install -U 'turnlog[codex]')"
+        raise StartFailed(reason="start_failed", detail=detail)
+    return match[0]
+
+
+def installed_version(binary: Path) -> str:
+    """Ask the program for its version. Raises `StartFailed` when it does not run, or is too old."""
+    try:
+        ran = subprocess.run([binary, "--version"], capture_output=True, timeout=_VERSION_S, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StartFailed(reason="start_failed", detail=f"{binary} does not run: {error}") from error
+    return read_version(ran.stdout.decode("utf-8", "replace").strip())

@@ -1,0 +1,35 @@
+"""What a person submitted, as Codex takes it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from turnlog.errors import StartFailed
+
+_TEXTS: Final = frozenset({"input_text", "text"})
+
+
+def input_of(content: str | list[Any]) -> list[dict[str, Any]]:
+    """The input of a turn: texts and images. Raises `StartFailed` for a part that Codex cannot be given.
+
+    A lone surrogate becomes U+FFFD, as it does in a history: Codex takes nothing that has no UTF-8.
+    """
+    if isinstance(content, str):
+        return [_text(content)]
+    return [_part(part) for part in content]
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if isinstance(part, str):
+        return _text(part)
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in _TEXTS and isinstance(part.get("text"), str):
+        return _text(part["text"])
+    if kind == "input_image" and isinstance(part.get("image_url"), str):
+        return {"type": "image", "url": part["image_url"]}
+    raise StartFailed(reason="start_failed", detail=f"Codex takes no part of type {kind!r} with what this one holds")
+
+
+def _text(text: str) -> dict[str, Any]:
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return {"type": "text", "text": whole}

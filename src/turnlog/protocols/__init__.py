@@ -1,0 +1,1 @@
+"""Pure translators that the web, agents, recorders and file formats share."""

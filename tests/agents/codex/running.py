@@ -1,0 +1,46 @@
+"""Runs Codex processes, real and fake, in folders of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from turnlog.agents.codex.process import Program
+from turnlog.events.clock import SystemClock
+from turnlog.testing.fake_app_server import Fake, write_fake
+
+T = TypeVar("T")
+
+WAIT_S = 60.0
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` within a bound, and see that it leaves no task behind."""
+
+    async def outer() -> T:
+        result = await asyncio.wait_for(main, WAIT_S)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, f"left running: {left}"
+        return result
+
+    return asyncio.run(outer())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what other processes bring about; the bound is that of `run`."""
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def program(home: Path, **more: str) -> Program:
+    """A Codex that knows no folder but `home`, and of the environment what it needs."""
+    home.mkdir(exist_ok=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home), **more}
+    return Program(environment=environment, clock=SystemClock())
+
+
+def fake_program(folder: Path, script: Fake) -> Program:
+    return program(folder, CODEX_BIN=str(write_fake(folder, script)))

@@ -1,0 +1,103 @@
+"""A log, an endpoint and a real Codex: turns are asked and looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import turnlog
+from turnlog.agents.codex import CodexAgent, Program, codex_agents
+from turnlog.events.kinds import Event, Item, Step
+from turnlog.folds.entries import TimelineView
+from turnlog.folds.history import History
+from turnlog.journal.log import Log
+from turnlog.journal.turn import Turn
+from turnlog.runner import Ran, run_turn
+from turnlog.testing.responses_endpoint import ResponsesEndpoint
+
+from .homes import write_home
+from .running import program
+
+THREAD = "t"
+
+
+class Stage:
+    """One store, one endpoint, and the agents of one process."""
+
+    def __init__(self, folder: Path, endpoint: ResponsesEndpoint, program: Program) -> None:
+        self.folder, self.endpoint, self.program = folder, endpoint, program
+        self.workspace = folder / "ws"
+        self.workspace.mkdir(exist_ok=True)
+        self.log: Log = turnlog.open(f"sqlite:///{folder}/chat.db")
+        self.agents: Callable[[], CodexAgent] = codex_agents(program)
+
+    async def ask(self, content: str | list[Any], thread: str = THREAD, **limits: Any) -> tuple[Ran, Turn]:
+        """Submit a turn and take Codex through it."""
+        turn = await self.log.submit(thread, content)
+        return await self.take(turn, **limits), turn
+
+    async def take(self, turn: Turn, **limits: Any) -> Ran:
+        """Take Codex through a turn."""
+        return await run_turn(turn, self.agents, log=self.log, workspace=self.workspace, **limits)
+
+    @asynccontextmanager
+    async def asking(self, content: str, **limits: Any) -> AsyncIterator[tuple[Turn, asyncio.Task[Ran]]]:
+        """Submit a turn that runs while the block does; it is waited for at the end."""
+        turn = await self.log.submit(THREAD, content)
+        running = asyncio.create_task(self.take(turn, **limits))
+        try:
+            yield turn, running
+        finally:
+            await asyncio.wait({running})
+
+    async def shown(self, turn: Turn, wanted: Callable[[str], bool]) -> None:
+        """Wait until something shown of the turn is wanted: a draft's text so far, or an event's stored body."""
+        drafts: dict[str, str] = {}
+        async for news in self.log.follow(turn.thread, after=turn.seq - 1):
+            if news.turn != turn.id:
+                continue
+            if isinstance(news, Event):
+                text = news.data.decode("utf-8", "replace")
+            else:
+                text = drafts[news.draft] = drafts.get(news.draft, "")[: news.offset] + news.text
+            if wanted(text):
+                return
+
+    def events(self, turn: Turn) -> list[Event]:
+        return list(self.log.events(turn.thread, turn=turn.id))
+
+    def items(self, turn: Turn) -> list[dict[str, Any]]:
+        return [json.loads(event.body.raw) for event in self.events(turn) if isinstance(event.body, Item)]
+
+    def steps(self, turn: Turn) -> list[Step]:
+        return [event.body for event in self.events(turn) if isinstance(event.body, Step)]
+
+    def timeline(self, turn: Turn) -> TimelineView:
+        return self.log.timeline(turn.thread, turn.id)
+
+    def history(self, thread: str = THREAD) -> History:
+        return self.log.history(thread)
+
+
+@contextmanager
+def staged(fake: Callable[[Path], Program] | None = None, **home: Any) -> Iterator[Stage]:
+    """A stage in a folder of its own, with a real Codex whose home is made so, or with a fake one."""
+    # Not in the system's folder for temporary files: a sandbox may write there.
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="codex-") as folder, ResponsesEndpoint() as endpoint:
+        place = Path(folder)
+        made = program(write_home(place, endpoint, **home)) if fake is None else fake(place)
+        stage = Stage(place, endpoint, made)
+        try:
+            yield stage
+        finally:
+            stage.log.close()
+
+
+def told(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as a model is given it: without the marks that Codex keeps for itself."""
+    return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}
