@@ -212,3 +212,34 @@ def test_earlier_turns_come_without_a_hole(chat: Chat, puppets: Puppets) -> None
     expect(chat.answer).to_have_text("Answer 32.")
     asked = chat.page.locator(".ask .text").all_text_contents()
     assert asked == ["Are you there?", *(f"Question {number}" for number in range(33))]
+
+
+def test_a_reset_takes_the_page_anew_and_goes_on(chat: Chat, puppets: Puppets) -> None:
+    """A page whose cursor the server cannot prove takes itself anew, as it is in place, and is live again (C41)."""
+    chat.page.evaluate("window.mark = document.querySelector('.turn')")
+    chat.page.evaluate(HIDE, True)
+    thread = chat.url.replace("/t/", "/api/threads/")
+    httpx.post(f"{thread}/turns", json={"content": "Meanwhile"}).raise_for_status()
+    puppets.take().answer("Much happened.")
+    reset = 'event: reset\ndata: {"reason":"epoch","head":"0.1"}\n\n'
+    chat.page.route("**/stream", lambda route: route.fulfill(body=reset, content_type="text/event-stream"), times=1)
+    chat.page.evaluate(HIDE, False)
+    expect(chat.answer).to_have_text("Much happened.")
+    chat.send("And now?")
+    puppets.take().answer("Live again.")
+    expect(chat.answer).to_have_text("Live again.")
+    assert chat.page.evaluate("window.mark === document.querySelector('.turn')")
+    chat.until_same()
+
+
+def test_a_page_that_is_not_what_the_server_thinks_heals(chat: Chat, puppets: Puppets) -> None:
+    """When an operation does not fit the page, the page takes itself anew instead of staying wrong (P9)."""
+    chat.page.evaluate("document.querySelector('#turns').remove()")
+    chat.page.evaluate(HIDE, True)
+    chat.page.evaluate(HIDE, False)
+    httpx.post(f"{chat.url.replace('/t/', '/api/threads/')}/turns", json={"content": "Heal"}).raise_for_status()
+    puppets.take().answer("Whole.")
+    expect(chat.answer).to_have_text("Whole.")
+    chat.until_same()
+    assert [said for said in chat.wrong if "taken anew" in said]
+    chat.wrong.clear()

@@ -39,7 +39,7 @@ function watchScrolling() {
     $("#newest")?.toggleAttribute("hidden", atEnd);
   });
   $("#newest")?.addEventListener("click", () => ((atEnd = true), follow()));
-  new ResizeObserver(follow).observe(document.body);
+  new ResizeObserver(follow).observe(document.body); // Asked after layout, so that nothing has to lay out for it.
 }
 
 // --- the stream -----------------------------------------------------------------------------------------------
@@ -106,7 +106,6 @@ async function take(frame) {
   thread.dataset.at = anew ?? frame.id ?? thread.dataset.at;
   look(true);
   tick();
-  follow();
   return anew;
 }
 
