@@ -391,3 +391,24 @@ def test_a_block_cancelled_while_it_waits_never_begins(log: Log) -> None:
         await first.complete()
 
     run(main())
+
+
+def test_a_block_whose_turn_is_asked_to_end_never_begins(log: Log) -> None:
+    """P5: a queued block whose turn is asked to end before its time is told so, and its body does not run."""
+
+    async def main() -> None:
+        first = await log.submit("t", "first")
+        await first.start()
+
+        async def second() -> None:
+            async with log.turn("t", "second", turn="two", when_busy="queue"):
+                raise AssertionError("it began")
+
+        task = asyncio.create_task(second())
+        await asyncio.to_thread(eventually, lambda: len(log.turns("t").rows) == 2)
+        await log.request("t", "two")
+        with pytest.raises(AlreadySettled):
+            await task
+        assert ends(log) == [("two", "cancelled")]
+
+    run(main())

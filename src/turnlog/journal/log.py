@@ -207,7 +207,8 @@ class Log:
     ) -> Working:
         """Submit, start and, whatever happens, end a turn: `with log.turn(...) as turn`, or `async with`.
 
-        Takes what `submit` takes. Raises `DuplicateTurn` when the submission was in the log before.
+        Takes what `submit` takes, and waits for the turn's time. Raises `DuplicateTurn` when the submission was in the
+        log before, and `AlreadySettled` when it was asked to end while it waited.
         """
         return Working(lambda: self.submit(thread, content, **submission), agent, agent_version)
 

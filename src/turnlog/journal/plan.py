@@ -9,8 +9,8 @@ from turnlog.engines.protocol import Chunk, Done, Engine, OwnerId, Record, Threa
 from turnlog.events.clock import Clock
 from turnlog.events.codec import encode_body
 from turnlog.events.ids import text_bytes
-from turnlog.events.kinds import VERSION, AssistantStarted, Event, KnownBody
-from turnlog.folds.states import next_state
+from turnlog.events.kinds import VERSION, AssistantStarted, Event, KnownBody, Requested
+from turnlog.folds.states import TERMINAL, next_state
 from turnlog.folds.thread import ThreadFold
 from turnlog.folds.turn import TurnView
 from turnlog.journal.drafts import OpenDraft
@@ -57,6 +57,11 @@ class Plan:
     unfinished: bool = False
     """The job is to be worked out again once this is durable. An engine decides each write alone: where somebody else
     appends, the second one with events could be taken without the first, so a plan has one."""
+
+    @property
+    def moves_queue(self) -> bool:
+        """Whether a turn that waits may have something to do after it: a turn has ended, or was asked to."""
+        return any(event.kind in TERMINAL or event.kind == Requested.kind for event in self.events)
 
     @property
     def head(self) -> int:

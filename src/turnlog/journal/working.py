@@ -21,7 +21,8 @@ Steps: TypeAlias = Generator[Receipt[Any], Any, T]
 class Working:
     """The work on one turn, for `with` and `async with`.
 
-    Entered, the submission and the start are durable; a submission that was in the log before raises `DuplicateTurn`.
+    Entered, the submission and the start are durable, and no earlier turn of the thread is open; a submission that was
+    in the log before raises `DuplicateTurn`, a turn that was asked to end while it waited `AlreadySettled`.
     Left normally, the turn completes, or `Fenced` says that another process has taken it over; left by an exception or
     a cancellation, its drafts are closed and it is interrupted before the exception goes on. A body that has settled
     the turn itself is left alone.

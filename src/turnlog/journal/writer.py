@@ -223,7 +223,6 @@ class Writer:
             except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
                 settlements += self._failed(job, error)
         changed = self._commit(sealed, settlements, again)
-        self._parked.stir(changed)
         settle(settlements, self.hub.wakes(changed))
         self._forget_some()
         self._release(jobs, again)
@@ -262,6 +261,8 @@ class Writer:
                     settlements += job.answers(plan, dones)
                 changed.append(job.thread)
                 self._upkeep.follow(plan.state)
+                if plan.moves_queue:
+                    self._parked.stir([job.thread])
             elif self._refused(job, plan, answers, settlements):
                 changed.append(job.thread)
             else:
