@@ -251,6 +251,31 @@ def test_watcher_ahead_of_its_feed_gets_nothing_twice(tmp_path: Path) -> None:
         run(main(log))
 
 
+def test_watcher_that_falls_behind_in_the_middle_misses_nothing(tmp_path: Path) -> None:
+    """C40: a watcher that has taken some of what a feed keeps, and is then overtaken, goes on where it was."""
+
+    async def main(log: Log) -> None:
+        await log.append_message("t", message("one"))
+        feed = ThreadFeed(log, "t", pieces_max=3)
+        slow, quick = Watcher(log, feed), Watcher(log, feed)
+        for watcher in (slow, quick):
+            await watcher.connect("beginning")
+            await watcher.catch_up()
+        for number in range(6):
+            await log.append_message("t", message("word " * 50))
+            await quick.catch_up()
+            if number == 2:
+                await slow.take()
+        await slow.catch_up()
+        assert slow.held.events == quick.held.events
+        for watcher in (slow, quick):
+            await watcher.leave()
+        await feed.aclose()
+
+    with open_log("sqlite", tmp_path) as log:
+        run(main(log))
+
+
 def test_one_reader_serves_all_watchers(tmp_path: Path) -> None:
     """P11: a thread is read once, however many watch it, and each piece is encoded once for all of them."""
 
@@ -312,6 +337,8 @@ def test_piece_larger_than_the_memory_of_a_feed_is_read_from_the_log(tmp_path: P
         await watcher.catch_up()
         for _ in range(100):
             await log.append_message("t", message("word " * 50))
+        slow.permits.release()
+        await watcher.take()  # the first of them, which was read alone
         for _ in range(100):
             slow.permits.release()
         await watcher.catch_up()

@@ -40,6 +40,7 @@ class EventStream(Response):
         self._source = source
         self._bell = asyncio.Event()
         self._abort: Callable[[], object]
+        self._cut_off = False
         self.idle_since = self._streams.clock.boot_s()
         self.sending_since: float | None = None
 
@@ -49,6 +50,7 @@ class EventStream(Response):
 
     def abort(self) -> None:
         """See `Stream`."""
+        self._cut_off = True
         self._abort()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,6 +89,8 @@ class EventStream(Response):
             await self._put(_RETRY)
             async for piece in source:
                 await self._put(piece)
+                if self._cut_off:  # a connection that is gone takes everything at once
+                    return
 
     async def _put(self, piece: bytes) -> None:
         now = self._streams.clock.boot_s()
