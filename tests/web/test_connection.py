@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
@@ -62,7 +62,10 @@ async def served() -> AsyncIterator[tuple[Asked, int, ServerState]]:
         for each in list(state.connections):
             each.transport.abort()
         server.close()
+        await server.wait_closed()
         await asyncio.gather(*state.tasks, return_exceptions=True)
+        while state.connections:
+            await asyncio.sleep(0)
 
 
 async def exchanged(port: int, data: bytes) -> bytes:
@@ -74,7 +77,13 @@ async def exchanged(port: int, data: bytes) -> bytes:
     except ConnectionResetError:
         return b"reset"
     finally:
-        writer.close()
+        await hung_up(writer)
+
+
+async def hung_up(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 def test_endless_head_is_refused() -> None:
@@ -131,7 +140,7 @@ def test_long_answer_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(ASK.replace(b"GET /", b"GET /slow"))
             assert b"hello" in await reader.readuntil(b"0\r\n\r\n")
-            writer.close()
+            await hung_up(writer)
 
     run(main())
 

@@ -49,6 +49,7 @@ STATUSES: Final[dict[type[TurnlogError], int]] = {
     errors.RecordDamaged: 500,
     errors.AgentFailed: 500,
     errors.StartFailed: 500,
+    errors.RestoreFailed: 500,
 }
 """What each error is over HTTP: 503 where the same request may work a little later."""
 
