@@ -261,6 +261,9 @@ def test_watcher_that_falls_behind_in_the_middle_misses_nothing(tmp_path: Path) 
         for watcher in (slow, quick):
             await watcher.connect("beginning")
             await watcher.catch_up()
+        await log.append_message("t", message("two"))
+        for watcher in (slow, quick):
+            await watcher.catch_up()
         for number in range(6):
             await log.append_message("t", message("word " * 50))
             await quick.catch_up()
