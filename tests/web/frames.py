@@ -42,8 +42,10 @@ class FrameReader:
                     data.append(value)
                 case "retry":
                     self.retry_ms = int(value)
-                case "" if colon:
+                case "":
                     self.comments.append(value)
                 case _:
-                    raise ValueError(f"no line of a frame: {line!r}")
+                    colon = ""
+            if not colon:
+                raise ValueError(f"no line of a frame: {line!r}")
         return Frame(event, id_, "\n".join(data)) if event else None

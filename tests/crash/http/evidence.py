@@ -63,8 +63,9 @@ class Pages:
                 self.facts.append(ShownWords(to=to, thread=script.thread, turn=script.turn, draft=draft, text=longest))
 
     def lost(self, scripts: Iterable[Script]) -> list[str]:
-        """Names of messages that pages have shown and the store does not have."""
-        return sorted(self._names - {name for script in scripts for name in _NAME.findall(script.content)})
+        """What pages have shown of messages that the store does not have."""
+        lost = self._names - {name for script in scripts for name in _NAME.findall(script.content)}
+        return [f"P2: a page showed {name}, which is gone" for name in sorted(lost)]
 
 
 class _Whole(NamedTuple):
@@ -110,5 +111,5 @@ def wrong_submissions(stored: Stored) -> Iterator[str]:
 def wrong(stored: Stored, facts: Sequence[Fact], pages: Pages, *, settled: bool) -> list[str]:
     """All that is wrong with a store, given what its clients know and what pages have shown them."""
     scripts = scripts_in(stored)
-    found = [*wrong_submissions(stored), *(f"P2: a page showed {name}, which is gone" for name in pages.lost(scripts))]
+    found = [*wrong_submissions(stored), *pages.lost(scripts)]
     return found + check(stored, [*facts, *pages.facts], scripts, settled=settled)

@@ -28,6 +28,11 @@ def _acting(kind: str, *acts: Act) -> Callable[[str, str], Script]:
     return lambda thread, turn: Script(thread, turn, f"{kind} {turn}", [*acts, Halt()])
 
 
+def _stopping(thread: str, turn: str) -> Script:
+    """Stops in the middle of a sentence."""
+    return Script(thread, turn, f"words {turn}", [Said(TALK, f"{turn}: half a sen"), Halt()])
+
+
 def _talking(thread: str, turn: str) -> Script:
     """Talks for longer than any test."""
     acts: list[Act] = [Said(TALK, f"{turn}: word {n}. ") for n in range(2_000)]
@@ -41,7 +46,7 @@ _SCRIPTS: Final[dict[str, Callable[[str, str], Script]]] = {
     "talk": _talking,
     "exit": _acting("exit", Effect(EXIT)),
     "silence": _acting("silence"),
-    "words": _acting("words", Said(TALK, "Half a sen")),
+    "words": _stopping,
     "arguments": _acting("arguments", Said("0/call_1/args/0", '{"path":"/tm', targeted=True)),
     "call": _acting("call", CALL),
 }
