@@ -43,6 +43,7 @@ def _field(kind: Any) -> st.SearchStrategy[Any]:
     plain: dict[Any, st.SearchStrategy[Any]] = {
         Any: VALUES,
         str: TEXT,
+        bool: st.booleans(),
         bytes: RAW,
         int: st.integers(-(2**63), 2**63 - 1),
         type(None): st.none(),

@@ -55,6 +55,49 @@ def asked(content: Any = "q") -> Simulator:
     return simulator
 
 
+def echo(simulator: Simulator, text: str, raw: bytes | None = None) -> None:
+    """The agent's own form of a submission."""
+    content = [{"type": "input_text", "text": text}]
+    whole = encode_json({"type": "message", "role": "user", "id": "msg_1", "content": content})
+    simulator.event(Item(type="message", id="msg_1", submission=True, raw=raw or whole), "turn-1")
+
+
+# --- the submission --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["raw", "responses"])
+def test_the_agents_form_of_a_submission_takes_its_place(profile: str) -> None:
+    """A submission that the agent gave back in its own form is in the history once, in that form, at its place."""
+    simulator = asked()
+    simulator.message("first")
+    echo(simulator, "as the agent has it")
+    simulator.message("second")
+    simulator.complete()
+    found = of(simulator, profile)
+    assert brief(found.items) == ["user:as the agent has it", "assistant:first", "assistant:second"]
+    assert json.loads(found.items[0])["id"] == "msg_1"
+
+
+def test_a_submissions_other_form_is_no_answer() -> None:
+    """An attempt that brought nothing but the submission itself is not asked twice after its retry."""
+    simulator = asked()
+    echo(simulator, "question")
+    simulator.interrupt()
+    simulator.retry()
+    found = of(simulator)
+    assert len(found.items) == 1
+    assert len(found.omitted) == 1
+
+
+def test_a_form_that_cannot_be_read_replaces_nothing() -> None:
+    """When the agent's form is damaged, the submission itself is given, and the damage is told."""
+    simulator = asked("mine")
+    echo(simulator, "", raw=b"no json")
+    found = of(simulator)
+    assert brief(found.items) == ["user:mine"]
+    assert [omitted.why for omitted in found.omitted] == ["damaged"]
+
+
 # --- pairs -----------------------------------------------------------------------------------------------------------
 
 

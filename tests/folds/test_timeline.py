@@ -45,6 +45,15 @@ def shown(simulator: Simulator) -> list[tuple[str, Any, str]]:
     return [(entry.kind, entry.text or entry.output or entry.args, entry.status) for entry in view(simulator).entries]
 
 
+def test_the_agents_form_of_a_submission_is_no_entry() -> None:
+    """What the person said stands above the trace; the form in which the agent gives it back is no step of its work."""
+    simulator = started()
+    raw = encode_json({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "question"}]})
+    simulator.event(Item(type="message", submission=True, raw=raw), "turn-1")
+    simulator.message("answer")
+    assert [entry.kind for entry in view(simulator).entries] == ["message"]
+
+
 # --- merging ---------------------------------------------------------------------------------------------------------
 
 

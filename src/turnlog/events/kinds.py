@@ -107,7 +107,10 @@ class AssistantStarted(Body, frozen=True, kw_only=True):
 
 
 class Item(Body, frozen=True, kw_only=True):
-    """One raw model item; `type`, `id`, `call_id` are read from it for those who do not parse it."""
+    """One raw model item; `type`, `id`, `call_id` are read from it for those who do not parse it.
+
+    A `submission` is the agent's own form of what was submitted: in a history it stands in its place.
+    """
 
     kind: ClassVar[str] = "item"
     format: str = "responses"
@@ -116,6 +119,7 @@ class Item(Body, frozen=True, kw_only=True):
     call_id: str | None = None
     closes: list[Closed] = []
     synthesized: Synthesized | None = None
+    submission: bool = False
     raw: bytes = b""
 
 

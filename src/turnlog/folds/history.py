@@ -1,8 +1,9 @@
 """The history fold: the raw items an agent is given of a thread.
 
 Turns stand in the order of their submissions, whole, one after the other: a message that was already waiting comes
-after the answer before it. Profile `raw` gives items as they are stored; `responses` gives what a Responses endpoint
-accepts (see `validity`). Both report what they added or left out.
+after the answer before it. Where the agent gave its own form of a submission, that form is the item. Profile `raw`
+gives items as they are stored; `responses` gives what a Responses endpoint accepts (see `validity`). Both report what
+they added or left out.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class _Section:
     """A turn's items, or neighbours that belong to no turn."""
 
-    __slots__ = ("answered", "loose", "pieces", "retried")
+    __slots__ = ("answered", "loose", "pieces", "retried", "submitted")
 
     def __init__(self, *, loose: bool) -> None:
         self.loose = loose
         self.pieces: list[Piece] = []
         self.answered = False
         self.retried = False
+        self.submitted = False
 
 
 class _Gathering:
@@ -89,26 +91,29 @@ class _Gathering:
         section = self._turns[event.turn]
         raw = user_item(body)
         section.pieces.append(Piece(seq=event.seq, section=event.seq, raw=raw, type="message", role=body.role))
+        section.submitted = True
         earlier = self._turns.get(body.retry_of) if body.retry_of else None
         if earlier is not None:
             earlier.retried = True
 
     def _item(self, event: Event, body: Item | ThreadItem) -> None:
         section = self._section(loose=True) if event.turn is None else self._turns[event.turn]
-        section.answered = True
         raw = read_item(body.raw)
-        section.pieces.append(
-            Piece(
-                seq=event.seq,
-                section=section.pieces[0].section if section.pieces else event.seq,
-                raw=body.raw,
-                type=body.type,
-                role=raw.role if raw is not None and isinstance(raw.role, str) else None,
-                call_id=body.call_id or (body.id if body.type in NAMED_BY_ID else None) or None,
-                format=body.format,
-                readable=raw is not None,
-            )
+        piece = Piece(
+            seq=event.seq,
+            section=section.pieces[0].section if section.pieces else event.seq,
+            raw=body.raw,
+            type=body.type,
+            role=raw.role if raw is not None and isinstance(raw.role, str) else None,
+            call_id=body.call_id or (body.id if body.type in NAMED_BY_ID else None) or None,
+            format=body.format,
+            readable=raw is not None,
         )
+        if isinstance(body, Item) and body.submission and section.submitted and piece.readable:
+            section.pieces[0] = piece
+        else:
+            section.answered = True
+            section.pieces.append(piece)
 
 
 def history(events: Iterable[Event], profile: Profile = "responses", until: str | None = None) -> History:

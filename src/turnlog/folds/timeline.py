@@ -69,7 +69,7 @@ class Timeline:
 
     def _apply(self, event: Event) -> None:
         match event.body:
-            case Item() as body:
+            case Item(submission=False) as body:
                 place_item(self._tree, event, body)
             case Step() as body:
                 place_step(self._tree, event, body)
