@@ -33,6 +33,9 @@ CODE_LINES: Final = 12
 CODE_LINE_CHARS: Final = 2_000
 """Code with longer lines is shown plain, in pieces."""
 
+LINES_MAX: Final = 2_000
+"""A message of more lines is shown as plain text: to find out what its lines are would take longer than a frame may."""
+
 LEAF_CHARS_MAX: Final = 6_000
 """A longer paragraph, heading or row is shown plain: with its markup it could outgrow a frame."""
 
@@ -86,6 +89,8 @@ class Markdown:
     def elements(self, text: str, *, growing: bool) -> list[Element]:
         """The message's blocks. Of a `growing` text an unfinished end is shown as what it is about to become."""
         text = clean(text)
+        if text.count("\n") > LINES_MAX:
+            return self._plain(text)
         shown = without_unfinished_line(text) if growing else text
         self._read(shown)
         self._used = {}
@@ -94,8 +99,11 @@ class Markdown:
         made = _Making(self, growing, None if shown.endswith("\n\n") else last).children(self._id, tokens)
         self._inner = self._used
         if _count(made) > MESSAGE_BLOCKS_MAX or _widest(made) > CHILDREN_MAX:
-            return [plain("div", f"{self._id}:plain", text, class_="plain", dir="auto")]
+            return self._plain(text)
         return made
+
+    def _plain(self, text: str) -> list[Element]:
+        return [plain("div", f"{self._id}:plain", text, class_="plain")]
 
     def _read(self, text: str) -> None:
         """Split the text into its top-level blocks, from where it may differ from what was read before."""
@@ -275,7 +283,8 @@ def _closing(tokens: list[Token], place: int) -> int:
 def _closed(token: Token) -> bool:
     """Whether a fence has its end: its lines are then two more than those of its content."""
     assert token.map is not None
-    return token.map[1] - token.map[0] == token.content.count("\n") + 2
+    lines = token.content.count("\n") + (token.content[-1:] not in ("", "\n"))
+    return token.map[1] - token.map[0] == lines + 2
 
 
 @lru_cache(maxsize=128)

@@ -32,6 +32,7 @@ from turnlog.web.site import Site
 from turnlog.web.sse import EventStream
 from turnlog.web.thread_view import ThreadPage, load
 from turnlog.web.turn_page import trace_rows, turn_page
+from turnlog.web.words import one_line
 
 T = TypeVar("T")
 
@@ -80,14 +81,14 @@ def _thread_row(log: Log, row: ThreadView) -> dict[str, Any]:
     if row.latest is not None:
         try:
             turn = log.turn_view(row.thread, row.latest)
-            state, preview = turn.state, turn.preview
+            state, preview = turn.state, one_line(turn.preview)
         except (UnknownTurn, RecordDamaged):
             state = None
     return {
         "id": dom_id(row.thread),
         "path": path_id(row.thread),
         "title": row.title or "New thread",
-        "preview": preview,
+        "preview": "" if preview == row.title else preview,
         "state": state,
         "updated_at": row.updated_at,
         "damaged": row.damaged,

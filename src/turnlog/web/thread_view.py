@@ -38,12 +38,21 @@ class ThreadPage:
     they are submitted and lets the oldest go; `earlier` is then unknown (None) until `find_earlier` was called.
     """
 
-    def __init__(self, thread: str, turns: Iterable[tuple[str, int]], first: int, *, end: int | None = None) -> None:
+    def __init__(
+        self,
+        thread: str,
+        turns: Iterable[tuple[str, int]],
+        first: int,
+        *,
+        end: int | None = None,
+        turns_max: int = PAGE_TURNS,
+    ) -> None:
         self.thread = thread
         self.first = first
         self.head = 0
         self.earlier: str | None = ""
         self._end = end
+        self._turns_max = turns_max
         self._turns: dict[str, _Shown] = {}
         self._loose: dict[int, Element] = {}
         self._loose_gone = 0
@@ -53,7 +62,7 @@ class ThreadPage:
 
     def _take(self, turn: str, seq: int) -> None:
         self._turns[turn] = _Shown(TurnSource(turn, seq), TurnLayout(self.thread, turn), None, None)
-        if self._end is None and len(self._turns) > PAGE_TURNS:
+        if self._end is None and len(self._turns) > self._turns_max:
             self._let_go()
 
     def _let_go(self) -> None:

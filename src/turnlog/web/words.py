@@ -71,7 +71,7 @@ def argument(args: str | None) -> str | None:
         return None
     try:
         given: Any = json.loads(args)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None if args.lstrip()[:1] in ("{", "[") else args
     if isinstance(given, dict):
         found = next((given[name] for name in _TARGETS if name in given), None)

@@ -1,7 +1,7 @@
 """A model of a browser's document: enough to apply the operations of a live page, and to compare pages.
 
-Shares no code with what makes pages. A document is strict where a browser is lenient: unknown parents, missing siblings,
-ids that are used twice and several roots are errors.
+Shares no code with what makes pages. A document is strict where a browser is lenient: unknown parents, missing
+siblings, ids that are used twice and several roots are errors.
 """
 
 from __future__ import annotations

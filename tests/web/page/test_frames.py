@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from tests.folds.simulate import Frame, Simulator, events_of, threads, whole_drafts
 from tests.web.page.dom import Page
 from turnlog.events.kinds import Event, Submitted
-from turnlog.web import thread_view
+from turnlog.limits import PAGE_TURNS
 from turnlog.web.markup import page_html
 from turnlog.web.thread_view import ThreadPage
 from turnlog.web.versions import Versions, frames
@@ -20,12 +19,11 @@ WINDOW = 3
 """Turns of a page in these tests, so that turns leave it."""
 
 
-def begun(events: Sequence[Event]) -> ThreadPage:
+def begun(events: Sequence[Event], window: int) -> ThreadPage:
     """The page as it is made for somebody who comes after `events`."""
     turns = [(event.turn, event.seq) for event in events if isinstance(event.body, Submitted) and event.turn]
-    window = thread_view.PAGE_TURNS
     first = 1 if len(turns) <= window else turns[-window][1]
-    page = ThreadPage("t", turns[-window:], first)
+    page = ThreadPage("t", turns[-window:], first, turns_max=window)
     page.earlier = None if len(turns) > window else ""
     return page
 
@@ -38,9 +36,9 @@ def feed(page: ThreadPage, given_frames: Sequence[Frame]) -> None:
             page.draft(frame)
 
 
-def fresh(given_frames: Sequence[Frame]) -> ThreadPage:
+def fresh(given_frames: Sequence[Frame], window: int = PAGE_TURNS) -> ThreadPage:
     """A page that is read from the log: events, then each open draft whole."""
-    page = begun(events_of(given_frames))
+    page = begun(events_of(given_frames), window)
     feed(page, [event for event in events_of(given_frames) if event.seq >= page.first])
     feed(page, whole_drafts(given_frames))
     return page
@@ -53,8 +51,8 @@ def html(page: ThreadPage) -> str:
 class Live:
     """A live page that takes frames batch by batch."""
 
-    def __init__(self, given_frames: Sequence[Frame]) -> None:
-        self.page = fresh(given_frames)
+    def __init__(self, given_frames: Sequence[Frame], window: int = PAGE_TURNS) -> None:
+        self.page = fresh(given_frames, window)
         self.versions = Versions()
         self.versions.update(self.page.elements())
 
@@ -66,8 +64,8 @@ class Live:
 class Client:
     """A browser: it holds a page and the version that it has."""
 
-    def __init__(self, given_frames: Sequence[Frame]) -> None:
-        page = fresh(given_frames)
+    def __init__(self, given_frames: Sequence[Frame], window: int = PAGE_TURNS) -> None:
+        page = fresh(given_frames, window)
         self.seq = page.head
         self.page = Page(html(page))
         self.version = -1
@@ -97,46 +95,45 @@ def may_connect(client: Client, live: Live) -> bool:
 def test_live_equals_reloaded(thread: Simulator, data: st.DataObject) -> None:
     """At every position the frames, however they were cut, missed and caught up with, make of a page what a reload
     would show (P9, C22, C23, C39, C41)."""
-    with patch.object(thread_view, "PAGE_TURNS", WINDOW):
-        all_frames = thread.frames
-        at = data.draw(st.integers(1, len(all_frames)))
-        live = Live(all_frames[:at])
-        clients = [Client(all_frames[:at])]
-        clients[0].connect(live)
-        while at < len(all_frames):
-            start, at = at, data.draw(st.integers(at + 1, len(all_frames)))
-            live.take(all_frames[start:at])
-            shown = Page(html(fresh(all_frames[:at])))
-            for client in clients:
-                act = data.draw(st.sampled_from(["advance", "advance", "sleep", "reconnect"]))
-                if act == "sleep":
-                    continue
-                if act == "reconnect" and may_connect(client, live):
-                    client.connect(live)
-                else:
-                    client.advance(live)
-                assert client.page.thread.shown() == shown.thread.shown()
-            if data.draw(st.booleans()):
-                clients.append(Client(all_frames[: data.draw(st.integers(start, at))]))
-                if may_connect(clients[-1], live):
-                    clients[-1].connect(live)
-                    assert clients[-1].page.thread.shown() == shown.thread.shown()
-                else:
-                    clients.pop()
+    all_frames = thread.frames
+    at = data.draw(st.integers(1, len(all_frames)))
+    live = Live(all_frames[:at], WINDOW)
+    clients = [Client(all_frames[:at], WINDOW)]
+    clients[0].connect(live)
+    while at < len(all_frames):
+        start, at = at, data.draw(st.integers(at + 1, len(all_frames)))
+        live.take(all_frames[start:at])
+        shown = Page(html(fresh(all_frames[:at], WINDOW)))
+        for client in clients:
+            act = data.draw(st.sampled_from(["advance", "advance", "sleep", "reconnect"]))
+            if act == "sleep":
+                continue
+            if act == "reconnect" and may_connect(client, live):
+                client.connect(live)
+            else:
+                client.advance(live)
+            assert client.page.thread.shown() == shown.thread.shown()
+        if data.draw(st.booleans()):
+            clients.append(Client(all_frames[: data.draw(st.integers(start, at))], WINDOW))
+            if may_connect(clients[-1], live):
+                clients[-1].connect(live)
+                assert clients[-1].page.thread.shown() == shown.thread.shown()
+            else:
+                clients.pop()
 
 
-def check_every_cut(thread: Simulator) -> None:
+def check_every_cut(thread: Simulator, window: int = PAGE_TURNS) -> None:
     """A page of each position, followed frame by frame and caught up with at once, is the page of the end."""
     all_frames = thread.frames
-    shown = Page(html(fresh(all_frames))).thread.shown()
+    shown = Page(html(fresh(all_frames, window))).thread.shown()
     for start in range(1, len(all_frames)):
-        live, client = Live(all_frames[:start]), Client(all_frames[:start])
+        live, client = Live(all_frames[:start], window), Client(all_frames[:start], window)
         client.connect(live)
         for at in range(start, len(all_frames)):
             live.take(all_frames[at : at + 1])
             client.advance(live)
         assert client.page.thread.shown() == shown
-        late = Client(all_frames[:start])
+        late = Client(all_frames[:start], window)
         if may_connect(late, live):
             late.connect(live)
             assert late.page.thread.shown() == shown
@@ -180,14 +177,13 @@ def test_a_turn_that_is_asked_again_folds_away() -> None:
 
 def test_the_oldest_turn_leaves_the_page() -> None:
     """A live page shows as many turns as a reloaded one, and what belongs to no turn leaves with the turn before it."""
-    with patch.object(thread_view, "PAGE_TURNS", WINDOW):
-        thread = Simulator()
-        for number in range(6):
-            thread.loose("assistant", f"aside {number}")
-            thread.message(f"answer {number}")
-            thread.complete()
-        check_every_cut(thread)
-        shown = Page(html(fresh(thread.frames))).thread.text
+    thread = Simulator()
+    for number in range(6):
+        thread.loose("assistant", f"aside {number}")
+        thread.message(f"answer {number}")
+        thread.complete()
+    check_every_cut(thread, WINDOW)
+    shown = Page(html(fresh(thread.frames, WINDOW))).thread.text
     assert "answer 3" in shown
     assert "answer 2" not in shown
 
