@@ -32,21 +32,26 @@ class Follower:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._bell = asyncio.Event()
+        self._rung = False
+        # Not an event of asyncio: for each wait that asks the system for the process's id, and there are thousands.
+        self._waiting: asyncio.Future[None] | None = None
         self.closed = False
 
     def ring(self) -> None:
         """There may be something new. Called in the reader's loop."""
-        self._bell.set()
+        self._rung = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def listen(self) -> None:
         """What comes from now on will ring."""
-        self._bell.clear()
+        self._rung = False
 
     async def wait(self) -> None:
         """Wait for the bell; raises `StoreClosed` when the log is closed."""
-        if not self.closed:  # closed while this reader was busy: it may have silenced the last ring
-            await self._bell.wait()
+        if not (self.closed or self._rung):  # closed while this reader was busy: it may have silenced the last ring
+            self._waiting = self.loop.create_future()
+            await self._waiting
         if self.closed:
             raise StoreClosed
 
