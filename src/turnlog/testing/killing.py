@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -104,7 +105,8 @@ class Child:
     def kill(self) -> None:
         """SIGKILL the child's whole session and reap it. Nothing happens if it has ended by itself."""
         if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended meanwhile, and another thread was told
+                os.killpg(self._process.pid, signal.SIGKILL)
         self.reap()
 
     def kill_within(self, random: Random, seconds: float) -> bool:
