@@ -108,7 +108,8 @@ class TurnSource:
             assert self._timeline is not None
             view, entries = self._fold(self._timeline)
             steps = steps_of(entries)
-        messages, notices = self._transcript.view().messages, self._transcript.view().notices
+        said = self._transcript.view()
+        messages, notices = said.messages, said.notices
         return TurnShown(
             view=view,
             ask=next((message for message in messages if message.role != "assistant"), None),

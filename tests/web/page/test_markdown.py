@@ -13,8 +13,8 @@ from turnlog.web.markup import page_html
 
 PIECES = st.sampled_from(
     ["word ", "\n", "\n\n", "# ", "#", "- ", "  - ", "1. ", "> ", "`", "```", "```py\n", "~~~\n", "**", "*", "_", "|",
-     "|-|-|\n", "| a | b |\n", "[x](http://a.b)", "[x]: http://a.b\n", "[x]", "![i](https://i)", "---\n", "===\n", "    ",
-     "<b>", "&amp;", "\\", "\t", "\r\n", "\x00", "\ud83d", "é", "😀", "http://a.b "]
+     "|-|-|\n", "| a | b |\n", "[x](http://a.b)", "[x]: http://a.b\n", "[x]", "![i](https://i)", "---\n", "===\n",
+     "    ", "<b>", "&amp;", "\\", "\t", "\r\n", "\x00", "\ud83d", "é", "😀", "http://a.b "]
 )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ from turnlog.web.versions import frames
 
 PARAGRAPH = (
     "The reader keeps a cursor into the log and a bell, never a queue: after each commit the bell rings, and the "
-    "reader takes what lies behind its cursor. So a **slow** follower costs nothing, and `what it is shown` was durable. See "
-    "[the guarantees](https://example.org/guarantees) for what that means when the *machine* loses power.\n\n"
+    "reader takes what lies behind its cursor. So a **slow** follower costs nothing, and `what it shows` was "
+    "durable. See [the guarantees](https://example.org/guarantees) for what it means when a *machine* loses power.\n\n"
 )
 LIST = "".join(
     f"{number}. Step {number} reads `part_{number}.py`, then writes what it found to the log.\n"
