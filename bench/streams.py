@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.streams_clients import WARM_S
 from bench.table import Line
 
 TURNS = 200
@@ -106,7 +107,9 @@ def _report(seen: Mapping[str, Any], usages: list[Usage], seconds: float) -> Ite
         bar=f"< {DELAY_BAR_MS} ms",
         held=p99 < DELAY_BAR_MS,
     )
-    yield Line("  texts taken", f"{sum(delays.values()) / seconds:,.0f}/s", f"{seen['refused']} streams refused")
+    yield Line(
+        "  texts taken", f"{sum(delays.values()) / (seconds - WARM_S):,.0f}/s", f"{seen['refused']} streams refused"
+    )
     ended = seen["ended"]
     half_open, gone = CLIENTS["half-open"], ended.get("half-open", 0)
     yield Line(

@@ -19,8 +19,8 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["quick", "slow", "half-open", "page"]
 
 _STAMP = re.compile(rb"@(\d+)@")
-_WARM_US = 5_000_000
-"""Microseconds after connecting that are not measured: what was written before comes at once."""
+WARM_S = 5
+"""Seconds after connecting that are not measured: what was written before comes at once."""
 
 _SLOW_READS_S, _SLOW_RESTS_S = 1.0, 4.0
 _HALF_OPEN_AFTER_S = 2.0
@@ -54,7 +54,7 @@ class Client(asyncio.Protocol):
         path = f"/t/{self._thread}/stream" if self._kind == "page" else f"/api/threads/{self._thread}/events"
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\r\n"
         transport.write(head.encode())
-        self._from_us = time.monotonic_ns() // 1_000 + _WARM_US
+        self._from_us = time.monotonic_ns() // 1_000 + WARM_S * 1_000_000
         if self._kind == "half-open":
             asyncio.get_running_loop().call_later(_HALF_OPEN_AFTER_S, self._rest)
         elif self._kind == "slow":
