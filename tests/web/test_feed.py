@@ -327,6 +327,34 @@ def test_long_thread_is_sent_in_bounded_pieces(tmp_path: Path) -> None:
         run(main(log))
 
 
+def test_reader_that_stops_in_the_middle_holds_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P11: a client that is far behind and takes nothing more has made the server read no more than a few pieces."""
+
+    async def main(log: Log) -> None:
+        for _ in range(100):
+            await log.append_message("t", message("word " * 1_000))
+        sizes: list[int] = []
+        read = log._engine.read
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            page = read(*args, **kwargs)
+            sizes.append(sum(len(record.body) for record in page.rows))
+            return page
+
+        monkeypatch.setattr(log._engine, "read", counted)
+        feed = ThreadFeed(log, "t")
+        watcher = Watcher(log, feed)
+        await watcher.connect("beginning")
+        await watcher.take()
+        assert 0 < sum(sizes) < 20_000
+        await watcher.catch_up()
+        await watcher.leave()
+        await feed.aclose()
+
+    with open_log("memory", tmp_path) as log:
+        run(main(log))
+
+
 def test_piece_larger_than_the_memory_of_a_feed_is_read_from_the_log(tmp_path: Path) -> None:
     """P11: what becomes durable at once and is more than a feed keeps is kept by no feed, and reaches every watcher."""
 

@@ -36,7 +36,7 @@ from turnlog.journal.recovery import Recovered
 from turnlog.journal.turn import Turn, item_fields
 from turnlog.journal.working import Working
 from turnlog.journal.writer import Writer
-from turnlog.limits import LEASE_S, PAGE_ROWS, SUBMISSION_BYTES_MAX
+from turnlog.limits import LEASE_S, PAGE_ROWS, READ_BYTES_MAX, SUBMISSION_BYTES_MAX
 
 
 def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = None) -> Log:
@@ -311,9 +311,14 @@ class Log:
         """What an agent is given of a thread, up to but not including turn `until`. Raises `UnknownThread`."""
         return self._views.history(thread, profile, until)
 
-    def events(self, thread: str, *, after: int = 0, turn: str | None = None) -> Iterator[Event]:
-        """The events after a seq, in order; of one turn, or all. Raises `UnknownThread`."""
-        return self._views.events(thread, after, turn)
+    def events(
+        self, thread: str, *, after: int = 0, turn: str | None = None, bytes_max: int = READ_BYTES_MAX
+    ) -> Iterator[Event]:
+        """The events after a seq, in order; of one turn, or all. Raises `UnknownThread`.
+
+        `bytes_max` are the bytes of bodies read at once: what is held for a reader that takes its time.
+        """
+        return self._views.events(thread, after, turn, bytes_max)
 
     def item(self, thread: str, seq: int) -> bytes:
         """The raw item at a place, byte for byte as accepted; of a turn, late, or without a turn.

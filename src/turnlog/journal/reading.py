@@ -197,14 +197,14 @@ class Reading:
             self._turn_row(thread, until)
         return history(read_events(self._engine, thread, 0), profile, until)
 
-    def events(self, thread: str, after: int, turn: str | None) -> Iterator[Event]:
+    def events(self, thread: str, after: int, turn: str | None, bytes_max: int) -> Iterator[Event]:
         """Events in order, page by page."""
         if not 0 <= after <= SEQ_MAX:
             raise InvalidInput(field="after", problem=f"must be between 0 and {SEQ_MAX}")
         self._row(thread)
         if turn is not None:
             self._turn_row(thread, turn)
-        return read_events(self._engine, thread, after, turn=turn)
+        return read_events(self._engine, thread, after, turn=turn, bytes_max=bytes_max)
 
     def item(self, thread: str, seq: int) -> bytes:
         """One raw item."""

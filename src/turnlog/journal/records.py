@@ -60,8 +60,9 @@ def read_events(
     before: int | None = None,
     turn: str | None = None,
     kinds: Collection[str] | None = None,
+    bytes_max: int = READ_BYTES_MAX,
 ) -> Iterator[Event]:
-    """Events with `after` < seq < `before`, of one turn or some kinds, in order, page by page."""
+    """Events with `after` < seq < `before`, of one turn or some kinds, in order, page by page of `bytes_max`."""
     while True:
         page = engine.read(
             thread,
@@ -70,7 +71,7 @@ def read_events(
             turn=turn,
             kinds=kinds,
             limit=READ_EVENTS_MAX,
-            bytes_max=READ_BYTES_MAX,
+            bytes_max=bytes_max,
         )
         for record in page.rows:
             after = record.seq

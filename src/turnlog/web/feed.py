@@ -126,7 +126,7 @@ class ThreadFeed:
         seq, place = after, -1
         while True:
             if place < self._base and self._head >= 0 and seq < self._floor:
-                missed = self._log.events(self._thread, after=seq)
+                missed = self._log.events(self._thread, after=seq, bytes_max=STREAM_PIECE_BYTES)
                 while seq < self._floor and (page := await anyio.to_thread.run_sync(self._page, missed)):
                     seq = page[-1][0]
                     yield b"".join(data for _, data in page)
