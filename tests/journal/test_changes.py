@@ -80,6 +80,41 @@ def test_what_came_while_nobody_asked_is_told_together(log: Log) -> None:
     run(main())
 
 
+def test_an_own_change_is_told_once(log: Log) -> None:
+    """P11: what this log wrote is not told again when it looks at what other processes wrote."""
+
+    async def main() -> None:
+        async with named(log) as changes:
+            await log.append_message("t", {})
+            assert await anext(changes) == frozenset({"t"})
+            before = log._writer._upkeep._position
+            await until(lambda: log._writer._upkeep._position != before)
+            await log.append_message("u", {})
+            assert await anext(changes) == frozenset({"u"})
+
+    run(main())
+
+
+def test_changes_by_several_processes_are_all_told(store: Store, log: Log) -> None:
+    """P4, P8: who reads a thread whenever it is told has its last event, however the writes of two processes mix."""
+
+    async def main() -> None:
+        other = store.open()
+        async with named(log) as changes:
+            for number in range(15):
+                await (log if number % 2 else other).append_message("t", {"n": number})
+                if number % 3 == 0:
+                    assert (await log.submit("t", "x", key="k")).seq > 0  # which has read what the other one wrote
+                last = await (other if number % 2 else log).append_message("t", {})
+                read = 0
+                while read < last:
+                    changed = await anext(changes)
+                    assert changed == frozenset({"t"})
+                    read = log.thread("t").head
+
+    run(main())
+
+
 def test_more_changes_than_a_limit_are_told_as_everything(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """P11, P4: beyond the limit no thread is forgotten: everything may have changed, and later ones are named again."""
     monkeypatch.setattr("turnlog.journal.follow.CHANGES_PENDING_MAX", 3)

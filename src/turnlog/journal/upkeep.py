@@ -14,7 +14,15 @@ from turnlog.journal.recovery import Pair, Recovered, recover
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.journal.turn_jobs import CompleteJob, InterruptJob
 from turnlog.journal.turn_queue import Parked
-from turnlog.limits import LEASE_RENEW_S, LEASE_S, PAGE_ROWS_MAX, STORE_PROBE_S, WRITER_POLL_S
+from turnlog.limits import (
+    LEASE_RENEW_S,
+    LEASE_S,
+    PAGE_ROWS,
+    PAGE_ROWS_MAX,
+    STORE_PROBE_S,
+    THREADS_CACHED_MAX,
+    WRITER_POLL_S,
+)
 
 _logger = logging.getLogger("turnlog")
 
@@ -37,6 +45,8 @@ class Upkeep:
         self._recover_at = NEVER  # the log asks for the first recovery itself, to tell what it found
         self._poll_at = 0.0
         self._position = b""
+        self._told: dict[str, tuple[int, int]] = {}
+        """Threads with own writes since others were looked at: head and rev up to which everybody was told."""
 
     # --- own turns ---------------------------------------------------------------------------------------------
 
@@ -120,6 +130,7 @@ class Upkeep:
                 self._look_at_others()
             elif not self._polls:
                 self._position = b""
+                self._told.clear()
             if now >= self._recover_at:
                 self.recover()
         except Exception as error:
@@ -169,6 +180,8 @@ class Upkeep:
         if not self._position:  # what was written while nobody looked is in no list of changes
             changed = [*{*self._mine, *self._hub.threads()}]
             settle([], self._hub.wakes_of_watchers())
+        else:
+            changed = self._not_told(changed)
         mine = [turn for thread in changed for turn in self._mine.get(thread, ())]
         ends = self._stored_ends() if mine else {}
         for turn in mine:
@@ -178,6 +191,25 @@ class Upkeep:
                 self.follow(state)
         self._position = position
         self._stir(changed)
+
+    def told(self, threads: Collection[str]) -> None:
+        """Own writes changed these threads, and who waits for them was told so: of all that was stored by then."""
+        if not self._position or len(self._told) > THREADS_CACHED_MAX:
+            self._told.clear()
+            return
+        for thread in threads:
+            self._told.pop(thread, None)
+            if (state := self._states.get(thread)) is not None and not state.stale:
+                self._told[thread] = (state.head, state.rev)
+
+    def _not_told(self, changed: list[str]) -> list[str]:
+        """Changed threads without those to which nobody else wrote; one that is not among the newest is told again."""
+        told, self._told = self._told, {}
+        if told.keys().isdisjoint(changed):
+            return changed
+        rows = self._desk.engine.threads(limit=min(PAGE_ROWS + 2 * len(changed), PAGE_ROWS_MAX)).rows
+        stored = {row.thread: (row.head, row.rev) for row in rows}
+        return [thread for thread in changed if thread not in told or stored.get(thread) != told[thread]]
 
     def _stir(self, threads: Collection[str]) -> None:
         """Tell those who wait for something in these threads that it may have come."""

@@ -224,6 +224,7 @@ class Writer:
                 settlements += self._failed(job, error)
         changed = self._commit(sealed, settlements, again)
         settle(settlements, self.hub.wakes(changed))
+        self._upkeep.told(changed)
         self._forget_some()
         self._release(jobs, again)
 
