@@ -1,5 +1,7 @@
-// What a person sends: messages, and the small forms of a turn (stop, retry). Sent by fetch, so that the page stays as it
-// is; nothing typed is lost, and nothing is sent twice: the key stays the same until the server has acknowledged it.
+// What a person sends: messages, and the small forms of a turn (stop, retry). Sent by fetch, so that the page stays as
+// it is; nothing typed is lost, and nothing is sent twice: a key stays the same until the server has acknowledged it.
+
+const ARRIVED = "An earlier version of this message had already arrived. Send again to add this one.";
 
 /** A new submission's key. `crypto.randomUUID` is missing on plain HTTP from another machine. */
 function newKey() {
@@ -15,7 +17,8 @@ export async function send(form) {
     const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
     if (answer.ok) return null;
     const problem = (answer.headers.get("content-type") ?? "").includes("json") ? await answer.json() : {};
-    return { text: problem.detail || problem.title || `The server answered ${answer.status}.`, type: problem.type ?? "" };
+    const text = problem.detail || problem.title || `The server answered ${answer.status}.`;
+    return { text, type: problem.type ?? "" };
   } catch {
     return { text: "The server cannot be reached.", type: "" };
   }
@@ -27,7 +30,8 @@ function say(where, text) {
   where.hidden = !text;
 }
 
-/** Wire the composer of a thread. @param {HTMLFormElement} form @param {() => void} sent called after each acknowledgement */
+/** Wire the composer of a thread; `sent` is called after each acknowledgement.
+ * @param {HTMLFormElement} form @param {() => void} sent */
 export function compose(form, sent) {
   const field = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("content"));
   const key = /** @type {HTMLInputElement} */ (form.elements.namedItem("key"));
@@ -39,7 +43,8 @@ export function compose(form, sent) {
     else sessionStorage.removeItem(place);
   };
   const [oldKey, oldText] = JSON.parse(sessionStorage.getItem(place) ?? "[]");
-  if (oldText && !field.value) [key.value, field.value] = [oldKey, oldText];
+  // Some browsers bring the text back by themselves, but not the key it was sent with.
+  if (oldText && (!field.value || field.value === oldText)) [key.value, field.value] = [oldKey, oldText];
   let sending = false;
 
   field.addEventListener("input", remember);
@@ -64,7 +69,7 @@ export function compose(form, sent) {
     if (!wrong && field.value.startsWith(text)) field.value = field.value.slice(text.length);
     remember();
     if (!wrong) sent();
-    else if (wrong.type.endsWith("key-conflict")) say(error, "An earlier version of this message had already arrived. Send again to add this one.");
+    else if (wrong.type.endsWith("key-conflict")) say(error, ARRIVED);
     else say(error, `Not sent: ${wrong.text} Your text is kept; send it again.`);
   });
   addEventListener("pageshow", () => (sending = false));

@@ -2,12 +2,14 @@
 // focused stays. The server's operations (put, keep) are applied with it.
 
 /** Trusted Types are not everywhere yet; where they are, this is the page's one policy. */
-const policy = globalThis.trustedTypes?.createPolicy("turnlog", { createHTML: (/** @type {string} */ html) => html });
+const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("turnlog", {
+  createHTML: (/** @type {string} */ html) => html,
+});
 
 /** The nodes of our server's HTML, outside of the document. @param {string} html @returns {DocumentFragment} */
 export function parse(html) {
   const template = document.createElement("template");
-  template.innerHTML = /** @type {string} */ (policy ? policy.createHTML(html) : html);
+  template.innerHTML = policy ? policy.createHTML(html) : html;
   return template.content;
 }
 
@@ -48,7 +50,8 @@ function morphAttributes(live, fresh) {
   }
 }
 
-/** Change only what follows the common beginning: a selection in it stays. @param {CharacterData} live @param {string} text */
+/** Change only what follows the common beginning: a selection in it stays.
+ * @param {CharacterData} live @param {string} text */
 function morphText(live, text) {
   const old = live.data;
   if (old === text) return;
@@ -80,7 +83,8 @@ function morphChildren(live, fresh, whole) {
   }
 }
 
-/** Let `node` stand before `at`; moving keeps focus where the browser can. @param {Node} parent @param {Node} node @param {Node | null} at */
+/** Let `node` stand before `at`; moving keeps focus where the browser can.
+ * @param {Node} parent @param {Node} node @param {Node | null} at */
 function place(parent, node, at) {
   if (node === at) return;
   const move = node.parentNode === parent && "moveBefore" in parent ? "moveBefore" : "insertBefore";

@@ -1,4 +1,4 @@
-// A thread's page: applies what the stream brings, and wires what a person does. Without it the page reads and works too.
+// A thread's page: applies what the stream brings, and wires what a person does. Without it, it reads and works too.
 
 import { compose, sendForms } from "./composer.js";
 import { apply, morph, parse } from "./morph.js";
@@ -121,8 +121,8 @@ function tell(state, about) {
     say("banner", `${why} This page shows what had arrived, and connects again by itself.`);
   }
   if (state === "stopped") {
-    const gone = about.status === 401 ? "Access has ended: open the page again with its token." : "This thread is not here any more.";
-    say("banner", gone);
+    const ended = about.status === 401;
+    say("banner", ended ? "Access has ended: open the page with its token." : "This thread is not here any more.");
   }
 }
 
@@ -246,7 +246,6 @@ function tick() {
   }
 }
 
-page.classList.add("js");
 wire();
 tick();
 setInterval(tick, 1_000);

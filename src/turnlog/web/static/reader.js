@@ -1,5 +1,5 @@
-// The stream of a page: server-sent events read by fetch. The browser's own EventSource ends for ever on one 503, 204 or
-// HTML answer, which is what a proxy says while the server starts again; this reader ends only on "gone".
+// The stream of a page: server-sent events read by fetch. The browser's own EventSource ends for ever on one 503, 204
+// or HTML answer, which is what a proxy says while the server starts again; this reader ends only on "gone".
 
 /** @typedef {{event: string, data: string, id: string | null}} Frame */
 /** @typedef {"connecting" | "live" | "waiting" | "paused" | "stopped"} State */
@@ -91,7 +91,8 @@ export class Reader {
       const answer = await fetch(this.options.url, { headers, cache: "no-store", signal: line.signal });
       if (GONE.includes(answer.status)) return this.stop(answer.status);
       const type = answer.headers.get("content-type") ?? "";
-      if (!answer.ok || !type.startsWith("text/event-stream") || !answer.body) throw new Error(`${answer.status} ${type}`);
+      const streams = answer.ok && type.startsWith("text/event-stream");
+      if (!streams || !answer.body) throw new Error(`${answer.status} ${type}`);
       this.options.tell("live", { date: answer.headers.get("date") });
       const chunks = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
