@@ -57,11 +57,12 @@ def run(folder: Path, *, seconds: float = SHORT_S) -> Iterator[Line]:
             _submit(port, f"load-{number}")
         clients = _clients(port, seconds)
         usages = _look(server.pid, clients, seconds)
+        still_open = _open_streams(port)
         seen = json.loads(clients.communicate()[0])
     finally:
         server.kill()
         server.wait()
-    yield from _report(seen, usages, seconds)
+    yield from _report(seen, usages, seconds, still_open)
 
 
 def _submit(port: int, thread: str) -> None:
@@ -73,6 +74,16 @@ def _submit(port: int, thread: str) -> None:
     connection.close()
 
 
+def _open_streams(port: int) -> int:
+    """How many streams the server has. A client that does not read does not learn that it was cut off."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/metrics")
+    found = re.search(r"^turnlog_streams (\d+)", connection.getresponse().read().decode(), re.MULTILINE)
+    assert found is not None
+    connection.close()
+    return int(found[1])
+
+
 def _clients(port: int, seconds: float) -> subprocess.Popen[bytes]:
     numbers = [part for kind, count in CLIENTS.items() for part in (f"--{kind}", str(count))]
     command = [sys.executable, "-m", "bench.streams_clients", "--port", str(port), "--threads", str(TURNS), *numbers]
@@ -81,10 +92,10 @@ def _clients(port: int, seconds: float) -> subprocess.Popen[bytes]:
 
 def _look(pid: int, clients: subprocess.Popen[bytes], seconds: float) -> list[Usage]:
     usages = [_usage(pid)]
-    while clients.poll() is None and len(usages) < seconds + 60:
+    while clients.poll() is None:
         time.sleep(1.0)
         usages.append(_usage(pid))
-        if clients.stdout is not None and usages[-1].at_s - usages[0].at_s > seconds:
+        if usages[-1].at_s - usages[0].at_s > seconds:
             break
     return usages
 
@@ -97,7 +108,7 @@ def _usage(pid: int) -> Usage:
     return Usage(time.monotonic(), cpu_s, int(resident[1]) / 1_024)
 
 
-def _report(seen: Mapping[str, Any], usages: list[Usage], seconds: float) -> Iterator[Line]:
+def _report(seen: Mapping[str, Any], usages: list[Usage], seconds: float, still_open: int) -> Iterator[Line]:
     full = seconds >= FULL_S
     delays = {int(ms): count for ms, count in seen["delays_ms"].items()}
     p50, p99 = _percentile(delays, 50), _percentile(delays, 99)
@@ -111,14 +122,14 @@ def _report(seen: Mapping[str, Any], usages: list[Usage], seconds: float) -> Ite
         "  texts taken", f"{sum(delays.values()) / (seconds - WARM_S):,.0f}/s", f"{seen['refused']} streams refused"
     )
     ended = seen["ended"]
-    half_open, gone = CLIENTS["half-open"], ended.get("half-open", 0)
+    others = sum(count for kind, count in ended.items() if kind != "half-open")
+    half_open, gone = CLIENTS["half-open"], sum(CLIENTS.values()) - others - still_open
     yield Line(
         "  half-open clients cut off",
         f"{gone} of {half_open}",
         bar="all" if full else "",
         held=gone == half_open if full else None,
     )
-    others = sum(count for kind, count in ended.items() if kind != "half-open")
     yield Line("  other clients cut off", f"{others}", bar="none", held=others == 0)
     yield from _resources(usages, full=full)
 

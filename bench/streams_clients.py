@@ -22,6 +22,9 @@ _STAMP = re.compile(rb"@(\d+)@")
 WARM_S = 5
 """Seconds after connecting that are not measured: what was written before comes at once."""
 
+_AFTER_S = 3
+"""Seconds that clients stay beyond their time, so that the server can be asked about them meanwhile."""
+
 _SLOW_READS_S, _SLOW_RESTS_S = 1.0, 4.0
 _HALF_OPEN_AFTER_S = 2.0
 _HALF_OPEN_BUFFER_BYTES = 8_192
@@ -106,7 +109,7 @@ async def watch(port: int, threads: int, clients: dict[Kind, int], seconds: floa
             number += 1
             if number % 50 == 0:
                 await asyncio.sleep(0.1)
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(seconds + _AFTER_S)
     return seen
 
 
