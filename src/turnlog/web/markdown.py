@@ -81,6 +81,7 @@ class Markdown:
         self._id = id_
         self._text = ""
         self._tops: list[tuple[int, list[Token]]] = []
+        self._made: list[Element] = []
         self._inner: dict[tuple[str, str], str] = {}
         self._used: dict[tuple[str, str], str] = {}
         self._env: dict[str, Any] = {}
@@ -92,24 +93,33 @@ class Markdown:
         if text.count("\n") > LINES_MAX:
             return self._plain(text)
         shown = without_unfinished_line(text) if growing else text
-        self._read(shown)
+        kept = self._read(shown)
         self._used = {}
-        tokens = [token for _, tokens in self._tops for token in tokens]
-        last = next((it for it in reversed(tokens) if it.type == "inline"), None) if growing else None
-        made = _Making(self, growing, None if shown.endswith("\n\n") else last).children(self._id, tokens)
+        open_end = growing and not shown.endswith("\n\n")
+        last = (
+            next((it for it in reversed(self._tops[-1][1]) if it.type == "inline"), None)
+            if open_end and self._tops
+            else None
+        )
+        making = _Making(self, growing, last)
+        new = [
+            making.block(f"{self._id}:{kept + number}", tokens) for number, (_, tokens) in enumerate(self._tops[kept:])
+        ]
+        self._made = self._made[:kept] + new
         self._inner = self._used
-        if _count(made) > MESSAGE_BLOCKS_MAX or _widest(made) > CHILDREN_MAX:
+        if _count(self._made) > MESSAGE_BLOCKS_MAX or _widest(self._made) > CHILDREN_MAX:
             return self._plain(text)
-        return made
+        return self._made
 
     def _plain(self, text: str) -> list[Element]:
         return [plain("div", f"{self._id}:plain", text, class_="plain")]
 
-    def _read(self, text: str) -> None:
-        """Split the text into its top-level blocks, from where it may differ from what was read before."""
-        start = 0
+    def _read(self, text: str) -> int:
+        """Split the text into its top-level blocks, from where it may differ from what was read before: gives how many
+        stay as they are."""
+        start, kept = 0, list[tuple[int, list[Token]]]()
         if _DEFINITION.search(text):
-            self._tops, self._env = [], {}
+            self._tops = []
         else:
             kept = self._tops[:-_KEPT_TOPS]
             start = self._tops[len(kept)][0] if kept else 0
@@ -117,8 +127,9 @@ class Markdown:
                 kept, start = [], 0
             self._tops = kept
         env: dict[str, Any] = {}
-        self._tops += _tops(text, start, env)
+        self._tops = self._tops + _tops(text, start, env)
         self._env, self._text = env, text
+        return len(kept)
 
     def inner(self, kind: str, content: str) -> str:
         """The HTML inside a leaf; made when it is not known from the last time."""
@@ -196,11 +207,12 @@ class _Making:
             end = place + 1
             if tokens[place].nesting == 1:
                 end = _closing(tokens, place) + 1
-            made.append(self._block(f"{parent}:{len(made)}", tokens[place:end]))
+            made.append(self.block(f"{parent}:{len(made)}", tokens[place:end]))
             place = end
         return made
 
-    def _block(self, id_: str, tokens: list[Token]) -> Element:
+    def block(self, id_: str, tokens: list[Token]) -> Element:
+        """One block, which `tokens` are; its id begins with `id_`."""
         first, within = tokens[0], tokens[1:-1]
         match first.type:
             case "fence" | "code_block":

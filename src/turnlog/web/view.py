@@ -80,7 +80,7 @@ class TurnSource:
         if self._timeline is None:
             return
         self._timeline.event(event)
-        self._started = self._started or isinstance(event.body, WorkerStarted)
+        self._started = self._started or event.kind == WorkerStarted.kind
         if event.kind in TERMINAL:
             view, entries = self._fold(self._timeline)
             if isinstance(event.body, Interrupted):

@@ -90,7 +90,7 @@ def may_connect(client: Client, live: Live) -> bool:
     return client.seq >= live.page.first - 1 or live.page.earlier == ""
 
 
-@settings(max_examples=150)
+@settings(max_examples=60, deadline=None)
 @given(threads(), st.data())
 def test_live_equals_reloaded(thread: Simulator, data: st.DataObject) -> None:
     """At every position the frames, however they were cut, missed and caught up with, make of a page what a reload

@@ -22,7 +22,7 @@ def html(text: str, *, growing: bool = False) -> str:
     return page_html(Markdown("m").elements(text, growing=growing))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(PIECES, max_size=60), st.lists(st.integers(0, 60), max_size=5))
 def test_what_was_read_before_makes_no_difference(pieces: list[str], cuts: list[int]) -> None:
     """A text has the same elements however it grew: a reload shows what was shown live (P9)."""
@@ -34,7 +34,7 @@ def test_what_was_read_before_makes_no_difference(pieces: list[str], cuts: list[
     assert grown.elements(whole, growing=False) == Markdown("m").elements(whole, growing=False)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(PIECES, max_size=60), st.booleans())
 def test_no_text_is_markup(pieces: list[str], growing: bool) -> None:
     """Whatever a model writes becomes elements of the allow-list, each with no attribute but its own."""

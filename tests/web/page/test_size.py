@@ -11,6 +11,7 @@ from tests.web.page.dom import Page
 from tests.web.page.test_frames import Live, fresh, html
 from turnlog.events.codec import encode_json
 from turnlog.events.kinds import Failure
+from turnlog.web.fragments import Place, Rows
 from turnlog.web.markdown import Markdown
 from turnlog.web.versions import frames
 
@@ -122,3 +123,14 @@ def test_no_text_makes_a_large_frame(text: str) -> None:
     live.take(thread.frames[at:])
     page.apply(frames(live.versions.since(version), "e.1"))
     assert page.thread.shown() == Page(html(fresh(thread.frames))).thread.shown()
+
+
+def test_rows_that_have_not_changed_are_not_rendered_again() -> None:
+    """A step more costs the rendering of its own row, not of all that stand before it."""
+    thread = Simulator()
+    rows = Rows(Place("t", "turn-1"), "turn-1")
+    for number in range(60):
+        thread.step(f"s{number}", step="tool", name="look", status="succeeded")
+        (source,) = fresh(thread.frames).turns
+        rows.elements(source.view().entries)
+    assert rows.rendered == 60
