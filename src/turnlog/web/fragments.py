@@ -320,5 +320,5 @@ def loose_element(seq: int, one: Message | Notice) -> Element:
 
 
 def names_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """What entries are called, by id."""
+    """What entries are called, by id: those that rows stand in without being shown."""
     return {entry.id: label(entry) for entry in entries}

@@ -68,7 +68,7 @@ def _rows(place: Place, turn: str, entries: Sequence[Entry], start: int) -> list
     if start and start >= len(entries):
         raise InvalidInput(field="from", problem="is beyond the end of the trace")
     shown = entries[start : start + TRACE_ROWS_SHOWN]
-    parents = {entry.parent for entry in shown}
+    parents = {entry.parent for entry in shown} - {entry.id for entry in shown}
     return Rows(place, dom_id(turn)).elements(shown, names_of(entry for entry in entries if entry.id in parents))
 
 

@@ -40,7 +40,10 @@ KIND_WORDS: Final[dict[EntryKind, str]] = {
     "approval": "Approval",
 }
 
-_TARGETS: Final = ("path", "file", "file_path", "filename", "pattern", "query", "q", "command", "cmd", "url", "name")
+_TARGETS: Final = (
+    *("pattern", "query", "q", "words", "command", "cmd"),
+    *("path", "file", "file_path", "filename", "url", "name"),
+)
 """Arguments that name what a tool is used on, the most telling first."""
 
 _LABEL_CHARS: Final = 120
