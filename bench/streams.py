@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.streams_clients import WARM_S
+from bench.streams_clients import AFTER_S, WARM_S
 from bench.table import Line
 
 TURNS = 200
@@ -119,7 +119,9 @@ def _report(seen: Mapping[str, Any], usages: list[Usage], seconds: float, still_
         held=p99 < DELAY_BAR_MS,
     )
     yield Line(
-        "  texts taken", f"{sum(delays.values()) / (seconds - WARM_S):,.0f}/s", f"{seen['refused']} streams refused"
+        "  texts taken",
+        f"{sum(delays.values()) / (seconds + AFTER_S - WARM_S):,.0f}/s",
+        f"{seen['refused']} streams refused",
     )
     ended = seen["ended"]
     others = sum(count for kind, count in ended.items() if kind != "half-open")

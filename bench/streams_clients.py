@@ -22,11 +22,11 @@ _STAMP = re.compile(rb"@(\d+)@")
 WARM_S = 5
 """Seconds after connecting that are not measured: what was written before comes at once."""
 
-_AFTER_S = 3
+AFTER_S = 3
 """Seconds that clients stay beyond their time, so that the server can be asked about them meanwhile."""
 
 _SLOW_READS_S, _SLOW_RESTS_S = 1.0, 4.0
-_HALF_OPEN_AFTER_S = 2.0
+_HALF_OPENAFTER_S = 2.0
 _HALF_OPEN_BUFFER_BYTES = 8_192
 
 
@@ -59,7 +59,7 @@ class Client(asyncio.Protocol):
         transport.write(head.encode())
         self._from_us = time.monotonic_ns() // 1_000 + WARM_S * 1_000_000
         if self._kind == "half-open":
-            asyncio.get_running_loop().call_later(_HALF_OPEN_AFTER_S, self._rest)
+            asyncio.get_running_loop().call_later(_HALF_OPENAFTER_S, self._rest)
         elif self._kind == "slow":
             self._rest()
 
@@ -109,7 +109,7 @@ async def watch(port: int, threads: int, clients: dict[Kind, int], seconds: floa
             number += 1
             if number % 50 == 0:
                 await asyncio.sleep(0.1)
-    await asyncio.sleep(seconds + _AFTER_S)
+    await asyncio.sleep(seconds + AFTER_S)
     return seen
 
 
