@@ -24,7 +24,7 @@ FIRST: Final = "What happens when the process is killed in the middle of an answ
 SECOND: Final = "Where is a draft closed?"
 
 WIDE: Final = {"width": 1_080, "height": 960}
-PHONE: Final = {"width": 390, "height": 780}
+PHONE: Final = {"width": 375, "height": 700}
 
 
 def main() -> None:
