@@ -19,8 +19,8 @@ from .frames import Frame, FrameReader
 from .page.dom import Node, Page, parse
 from .wire import Gone, exchange
 
-WAIT_S: Final = 30.0
-"""Seconds to wait for anything here; a healthy server needs a second or two in all."""
+WAIT_S: Final = 60.0
+"""Seconds to wait for anything here; a healthy server needs a second or two in all, on a busy machine ten."""
 
 OK: Final = 200
 ACCEPTED: Final = 202
@@ -121,6 +121,11 @@ class Follower:
             )
         )
 
+    @property
+    def last(self) -> str:
+        """What it was shown last, for who reads of a failure."""
+        return "\n  ".join(map(str, self.facts[-20:]))
+
     def state(self, turn: str) -> str | None:
         """How a turn has ended, as far as this client knows."""
         ends = [event["kind"] for event in self.events.values() if event["turn"] == turn and event["kind"] in TERMINAL]
@@ -148,6 +153,11 @@ class PageFollower:
     def url(self) -> str:
         """Where its stream is."""
         return f"{self.page}/stream"
+
+    @property
+    def last(self) -> str:
+        """The end of what it shows, likewise."""
+        return "" if self.shown is None else " ".join(self.shown.thread.text.split())[-2_000:]
 
     @property
     def content(self) -> object:
@@ -233,7 +243,7 @@ class Client:
 
     def describe(self) -> str:
         """The last that each follower has, for who reads of a failure."""
-        return "\n".join(str(follower)[-3_000:] for follower in self._followers)
+        return "\n".join(f"{one.name} at {one.cursor}: {one.last}" for one in self._followers)
 
     def lost(self) -> None:
         """The server is gone: whoever waits is told."""
@@ -249,6 +259,11 @@ class Client:
         return await self._exchange(
             method, path, {"content-type": "application/json", **headers}, json.dumps(body).encode()
         )
+
+    async def raw(self, path: str) -> bytes:
+        """The bytes of an answer."""
+        async with asyncio.timeout(WAIT_S), exchange(self.port, "GET", path, {}) as request:
+            return await request.body()
 
     async def until_there(self, path: str) -> None:
         """Return once there is something at this path."""

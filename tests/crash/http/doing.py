@@ -12,6 +12,7 @@ from ...proof.facts import Fact
 from ...proof.stored import read_store
 from ...web.recording import ACCEPTED, TERMINAL, Follower, PageFollower
 from .evidence import Pages, scripts_in, wrong
+from .rounds import same
 from .serving import Served, facts_of
 from .speaking import TALK
 
@@ -55,12 +56,11 @@ async def ends(server: Served, follower: Follower, turn: str) -> Any:
     return next(event["body"] for event in events if event["turn"] == turn and event["kind"] in TERMINAL)
 
 
-async def same_page(server: Served, page: PageFollower) -> bool:
-    """P9: whether the page shows what a fresh one shows; both are of the same position."""
+async def same_page(server: Served, page: PageFollower) -> None:
+    """P9: wait until the page shows what a fresh one shows."""
     fresh = PageFollower(THREAD, "fresh")
     await server.client.load(fresh)
-    await server.client.until(lambda: page.cursor == fresh.cursor)
-    return page.content == fresh.content
+    await server.client.until(same(page, fresh))
 
 
 def check_all(folder: Path, *servers: Served, watchers: Sequence[Follower | PageFollower] = ()) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...proof.facts import Fact
-from ...web.recording import ACCEPTED, TERMINAL, Client, Follower, PageFollower, Seen
+from ...web.recording import ACCEPTED, TERMINAL, Client, Follower, PageFollower, Seen, following
 from ...web.wire import Gone
 
 ANSWERED: Final = "answered"
@@ -88,6 +89,7 @@ class Round:
     async def play(self) -> None:
         """Reconnect everybody, ask again what was asked before, then play rounds until the server goes away."""
         await self._again()
+        await self._compare()
         for round_ in range(ROUNDS):
             name = f"{self._number}.{round_}"
             async with asyncio.TaskGroup() as group:
@@ -205,3 +207,21 @@ class Round:
             for row in await self._client.turns(thread):
                 await self._until_ended(thread, row["turn"])
                 await self._look(thread, row["turn"])
+        await self._compare()
+
+    async def _compare(self) -> None:
+        """P9: while nothing runs, who followed through all deaths has what somebody has who comes now."""
+        for thread, follower in self._clients.followers.items():
+            new, head = Follower(thread, "a new follower"), max(follower.events)
+            async with following(self._client, new):
+                await self._client.until(lambda: head in new.events)  # noqa: B023
+            if (new.events, new.drafts) != (follower.events, follower.drafts) or new.drafts:
+                self._clients.wrong.append(f"P9: {follower.name} has {follower}, and a new one {new}")
+            fresh = PageFollower(thread, "a new page")
+            await self._client.load(fresh)
+            await self._client.until(same(self._clients.pages[thread], fresh))
+
+
+def same(page: PageFollower, fresh: PageFollower) -> Callable[[], bool]:
+    """Whether a page shows what a fresh one does. Its cursor may be behind: what changes nothing to see is not sent."""
+    return lambda: page.content == fresh.content

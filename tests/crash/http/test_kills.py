@@ -16,8 +16,8 @@ from turnlog.testing.killing import Child
 
 from ...power.recording import NAME, open_log
 from ...proof.scale import LONG, SHORT, Scale
-from ...proof.stored import read_store
-from ...web.recording import Client, Follower, PageFollower, following
+from ...proof.stored import Stored, read_store
+from ...web.recording import Client, Follower, segment
 from ...web.wire import Gone
 from ..ledger import wrong_ledger
 from .evidence import Pages, scripts_in, wrong
@@ -33,6 +33,9 @@ KILLS_MOST = 4
 
 RECOVERED = 3
 """Of so many kills one is followed by a recovery without a server; else the next server recovers."""
+
+ITEMS = 20
+"""Items that are compared byte for byte."""
 
 STORES = [
     *(pytest.param(SHORT, n, id=f"short-{n}") for n in range(SHORT.served_stores)),
@@ -79,9 +82,8 @@ async def end(clients: Clients, folder: Path, number: int) -> list[str]:
         assert port is not None
         async with Client(port, clients.facts) as client:
             await Round(clients, client, number).settle()
-            for thread in clients.followers:
-                found += await wrong_follower(client, clients.followers[thread])
-                found += await wrong_page(client, clients.pages[thread])
+            for follower in clients.followers.values():
+                found += await wrong_items(client, follower, read_store(folder / NAME))
             os.kill(child.pid, signal.SIGTERM)
             assert await asyncio.to_thread(child.reap) == 0
             await client.over(*clients.everybody)
@@ -90,21 +92,11 @@ async def end(clients: Clients, folder: Path, number: int) -> list[str]:
     return found
 
 
-async def wrong_follower(client: Client, follower: Follower) -> list[str]:
-    """P9: whoever followed through all deaths has what somebody has who comes now."""
-    new, head = Follower(follower.thread, "a new follower"), max(follower.events)
-    async with following(client, new):
-        await client.until(lambda: head in new.events)
-    same = (new.events, new.drafts) == (follower.events, follower.drafts) and not new.drafts
-    return [] if same else [f"P9: {follower.name} has {follower}, and a new one {new}"]
-
-
-async def wrong_page(client: Client, page: PageFollower) -> list[str]:
-    """P9: a page that stayed open through all deaths shows what a fresh one shows."""
-    new = PageFollower(page.thread, "a new page")
-    await client.load(new)
-    await client.until(lambda: page.cursor == new.cursor)
-    return [] if page.content == new.content else [f"P9: {page.name} is {page.content}, and a new one {new.content}"]
+async def wrong_items(client: Client, follower: Follower, stored: Stored) -> list[str]:
+    """P10: the newest items come back byte for byte."""
+    items = [event for event in stored.threads[follower.thread].events if event.kind == "item"][-ITEMS:]
+    path = f"/api/threads/{segment(follower.thread)}/items"
+    return [f"P10: {item}" for item in items if await client.raw(f"{path}/{item.seq}") != item.raw]
 
 
 @pytest.mark.timeout(3_600)
