@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ..proof.facts import ShownDraft, ShownJson
+from .followers import Follower, PageFollower
 from .frames import Frame, FrameReader
-from .recording import Follower, PageFollower
 
 STREAM = b'retry: 1000\n\n: ping\n\nid: e.1\nevent: event\ndata: {"a":\ndata: 1}\n\nevent: bye\ndata: {}\n\nevent: cut'
 FRAMES = [Frame("event", "e.1", '{"a":\n1}'), Frame("bye", None, "{}")]

@@ -10,7 +10,8 @@ from typing import Any, Final
 from ...power.recording import NAME
 from ...proof.facts import Fact
 from ...proof.stored import read_store
-from ...web.recording import ACCEPTED, TERMINAL, Follower, PageFollower
+from ...web.followers import TERMINAL, Follower, PageFollower
+from ...web.recording import ACCEPTED
 from .evidence import Pages, scripts_in, wrong
 from .rounds import same
 from .serving import Served, facts_of

@@ -13,7 +13,7 @@ from ...proof.checker import check
 from ...proof.facts import Fact, ShownWords
 from ...proof.scripts import Said, Script
 from ...proof.stored import Stored
-from ...web.recording import Seen, segment
+from ...web.followers import Seen, segment
 from .speaking import script_of, template
 
 _NAME: Final = re.compile(r"\b[a-z]\d+\.\d+\b")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...proof.facts import Fact
-from ...web.recording import ACCEPTED, TERMINAL, Client, Follower, PageFollower, Seen, following
+from ...web.followers import TERMINAL, Follower, PageFollower, Seen
+from ...web.recording import ACCEPTED, Client, following
 from ...web.wire import Gone
 
 ANSWERED: Final = "answered"

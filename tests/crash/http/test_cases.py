@@ -12,7 +12,8 @@ import pytest
 
 from ...power.recording import NAME
 from ...proof.stored import read_store
-from ...web.recording import ACCEPTED, Client, Follower, following, segment
+from ...web.followers import Follower, segment
+from ...web.recording import ACCEPTED, Client, following
 from ...web.wire import Gone, exchange
 from .doing import THREAD, ask, check_all, ends, hears, stopped, watch
 from .serving import served

@@ -15,7 +15,7 @@ from turnlog.runner import run_turn
 from ...proof.facts import Account, Fact, ShownJson, ShownMessage, ShownWords
 from ...proof.playing import Player, Reader
 from ...proof.stored import read_store
-from ...web.recording import Seen
+from ...web.followers import Seen
 from .evidence import Pages, scripts_in, wrong
 from .speaking import script_of
 

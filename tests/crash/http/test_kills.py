@@ -17,7 +17,8 @@ from turnlog.testing.killing import Child
 from ...power.recording import NAME, open_log
 from ...proof.scale import LONG, SHORT, Scale
 from ...proof.stored import Stored, read_store
-from ...web.recording import Client, Follower, segment
+from ...web.followers import Follower, segment
+from ...web.recording import Client
 from ...web.wire import Gone
 from ..ledger import wrong_ledger
 from .evidence import Pages, scripts_in, wrong

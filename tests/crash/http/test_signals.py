@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ...power.recording import NAME
 from ...proof.stored import read_store
-from ...web.recording import ACCEPTED, Follower
+from ...web.followers import Follower
+from ...web.recording import ACCEPTED
 from .doing import THREAD, ask, check_all, ends, hears, same_page, stopped, watch, watch_page
 from .rounds import CONFLICT
 from .serving import served
