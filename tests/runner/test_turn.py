@@ -26,6 +26,7 @@ from turnlog.agents.demo import DemoAgent, Pace
 from turnlog.agents.protocol import (
     AttemptDroppedSignal,
     Finish,
+    ItemSignal,
     Task,
     UsageSignal,
 )
@@ -113,6 +114,17 @@ def test_the_agent_gets_the_turn_and_what_was_before(log: Log, tmp_path: Path) -
     assert len(texts) == 2
     assert "question" in json.dumps(texts[0])
     assert "first answer" in json.dumps(texts[1])
+
+
+def test_the_agents_form_of_the_message_stands_for_it(log: Log) -> None:
+    """An item that an agent calls the submission's own form is in the next history, and the submission is not."""
+    content = [{"type": "input_text", "text": "as the agent has it"}]
+    echo = ItemSignal(raw={"type": "message", "role": "user", "content": content}, submission=True)
+    _, _, turn = run(play(log, echo, answer("hello")))
+    assert [item.submission for item in items(log, turn)] == [True, False]
+    given = [json.loads(item) for item in log.history("t").items]
+    assert [item["content"][0]["text"] for item in given] == ["as the agent has it", "hello"]
+    assert [message.text for message in log.transcript("t").messages] == ["question", "hello"]
 
 
 def test_decisions_reach_the_agent(log: Log) -> None:

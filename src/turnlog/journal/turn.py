@@ -103,13 +103,16 @@ class Turn:
         self._writer.put_draft(self.thread, self.id, self._fence, DraftPart(text, target, kind, part, receipt))
         return receipt
 
-    def item(self, raw: bytes | Mapping[str, Any], format: str = "responses") -> Receipt[int]:
+    def item(
+        self, raw: bytes | Mapping[str, Any], format: str = "responses", *, submission: bool = False
+    ) -> Receipt[int]:
         """A raw model item, kept byte for byte; it replaces the drafts it is the final form of. Gives its seq.
 
-        Raises `NotJson` or `TooLarge` at once.
+        A `submission` is the agent's own form of what was submitted: in a history it stands in its place. Raises
+        `NotJson` or `TooLarge` at once.
         """
         fields, head = item_fields(raw, format)
-        body = Item(**fields)
+        body = Item(**fields, submission=submission)
         return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(accept_body(body))))
 
     def step(

@@ -23,6 +23,7 @@ VERSION: Final = "0.163.0"
 _DEFAULTS: Final[dict[str, Any]] = {
     "initialize": {"userAgent": f"turnlog/{VERSION} (fake)"},
     "thread/start": {"thread": {"id": "T"}},
+    "thread/loaded/list": {"data": ["T"]},
     "turn/start": {"turn": {"id": "U", "status": "inProgress"}},
 }
 _OURS: Final = "our reply"
@@ -103,6 +104,9 @@ def _received_file(binary: Path) -> Path:
 
 def main(script_file: str, received_file: str) -> None:
     """The program itself."""
+    if sys.argv[1:] == ["--version"]:
+        _write_bytes(f"codex-cli {VERSION}\n".encode())
+        return
     script = msgspec.json.decode(Path(script_file).read_bytes(), type=Fake)
     if script.deaf:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -14,14 +14,13 @@ import turnlog
 from turnlog.agents.codex import CodexAgent, Program, codex_agents
 from turnlog.events.kinds import Event, Item, Step
 from turnlog.folds.entries import TimelineView
-from turnlog.folds.history import History
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.runner import Ran, run_turn
 from turnlog.testing.responses_endpoint import ResponsesEndpoint
 
 from .homes import write_home
-from .running import program
+from .running import program, servers
 
 THREAD = "t"
 
@@ -80,8 +79,18 @@ class Stage:
     def timeline(self, turn: Turn) -> TimelineView:
         return self.log.timeline(turn.thread, turn.id)
 
-    def history(self, thread: str = THREAD) -> History:
-        return self.log.history(thread)
+    def given(self, number: int = -1) -> list[dict[str, Any]]:
+        """The items a model was given, without the base instructions that stand first."""
+        return self.endpoint.asked[number].input[1:]
+
+    def history(self, thread: str = THREAD, until: Turn | None = None) -> list[dict[str, Any]]:
+        """What an agent is given of a thread, up to a turn."""
+        items = self.log.history(thread, until=None if until is None else until.id).items
+        return [json.loads(item) for item in items]
+
+    def restart(self) -> None:
+        """Forget the processes, as a new process of ours would have none: the next turn must be given the history."""
+        self.agents = codex_agents(self.program)
 
 
 @contextmanager
@@ -96,8 +105,20 @@ def staged(fake: Callable[[Path], Program] | None = None, **home: Any) -> Iterat
             yield stage
         finally:
             stage.log.close()
+        assert not servers(), "a process was left behind"
 
 
 def told(item: dict[str, Any]) -> dict[str, Any]:
     """An item as a model is given it: without the marks that Codex keeps for itself."""
     return {name: value for name, value in item.items() if name != "internal_chat_message_metadata_passthrough"}
+
+
+def same_items(given: list[dict[str, Any]], stored: list[dict[str, Any]]) -> bool:
+    """Whether a model was given these items: one without an id was given one, and Codex's marks stay with Codex."""
+    if len(given) != len(stored):
+        return False
+    pairs = [(dict(one), told(other)) for one, other in zip(given, stored, strict=True)]
+    for one, other in pairs:
+        if "id" not in other:
+            one.pop("id", None)
+    return all(one == other for one, other in pairs)

@@ -102,6 +102,11 @@ def test_half_a_line_is_no_message() -> None:
     assert framed(b'{"method":"a"}\n{"method":"b"}', 5) == [Told("a", msgspec.Raw(b"null"))]
 
 
+def test_an_empty_line_is_nothing() -> None:
+    """Lines without anything are passed over."""
+    assert framed(b'\n\r\n{"method":"a"}\n \n', 1) == [Told("a", msgspec.Raw(b"null"))]
+
+
 def test_a_huge_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of 5 MB in small pieces is one message; one over the limit is refused by the limit's name."""
     text = "x" * 5_000_000

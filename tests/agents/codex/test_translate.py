@@ -164,7 +164,8 @@ def test_a_file_change_shows_what_was_changed() -> None:
 def test_a_sub_agents_work_stands_below_it() -> None:
     """What a sub-agent says is a step inside the step that started it, even after the turn; its raw items stay its."""
     signals = replay("subagent")[0]
-    assert "step subagent spawnAgent call_0001 running" in words(signals)
+    steps = [word for word in words(signals) if "subagent" in word]
+    assert steps == ["step subagent spawnAgent call_0001 running", "step subagent spawnAgent call_0001 None"]
     inside = [s for s in signals if isinstance(s, StepSignal) and s.parent == "call_0001"]
     assert [(s.name, s.text, s.worker_thread) for s in inside] == [("message", "Found too.", inside[0].worker_thread)]
     assert words(signals)[-1] == "step None None call_0001 succeeded"
@@ -315,7 +316,9 @@ def test_text_without_an_item_id_is_kept_and_told() -> None:
 def test_an_end_is_told_in_codexs_words(status: Any, error: Any, expected: Ended) -> None:
     """How the turn ended is Codex's own word, also one that nobody knows, with all that it says of an error."""
     subject = translator()
-    play(subject, [ended("completed", turn="another"), ended(status, error)])
+    play(subject, [ended("completed", turn="another")])
+    assert subject.ended is None
+    play(subject, [ended(status, error)])
     assert subject.ended == expected
 
 

@@ -19,10 +19,8 @@ def input_of(content: str | list[Any]) -> list[dict[str, Any]]:
     return [_part(part) for part in content]
 
 
-def _part(part: Any) -> dict[str, Any]:
-    if isinstance(part, str):
-        return _text(part)
-    kind = part.get("type") if isinstance(part, dict) else None
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    kind = part.get("type")
     if kind in _TEXTS and isinstance(part.get("text"), str):
         return _text(part["text"])
     if kind == "input_image" and isinstance(part.get("image_url"), str):

@@ -104,16 +104,16 @@ class Lines:
         self._bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes and give the lines they complete, without their ends and without empty ones.
+        """Take bytes and give the lines they complete, without their line feeds and without empty ones.
 
         Raises `TooLarge` for a line over `CODEX_LINE_BYTES_MAX`.
         """
         *ended, rest = data.split(b"\n")
         for part in ended:
             self._append(part)
-            line = b"".join(self._parts).removesuffix(b"\r")
+            line = b"".join(self._parts)
             self._parts, self._bytes = [], 0
-            if line:
+            if line.strip():
                 yield line
         self._append(rest)
 

@@ -49,6 +49,11 @@ class _Started(msgspec.Struct):
     thread: _Named
 
 
+class _Loaded(msgspec.Struct):
+    data: list[str]
+
+
+_loaded: Final = msgspec.json.Decoder(_Loaded)
 _started: Final = msgspec.json.Decoder(_Started)
 
 
@@ -83,13 +88,21 @@ class Link:
             raise
         return cls(process, thread, task)
 
-    def fits(self, task: Task) -> bool:
-        """Whether it stands where the task begins."""
+    async def fits(self, task: Task) -> bool:
+        """Whether it stands where the task begins, and Codex still has it."""
         return (
-            self.process.alive
-            and self.known == Known(task.history)
+            self.known == Known(task.history)
             and (self._workspace, self._model) == (task.workspace, task.model)
+            and await self._is_loaded()
         )
+
+    async def _is_loaded(self) -> bool:
+        """Ask, so that a process that has died or hangs is found out before a turn is given to it."""
+        try:
+            reply = await self.process.connection.request("thread/loaded/list", {}, seconds=CODEX_STOP_S)
+            return self.thread in _loaded.decode(reply.result).data
+        except (AgentFailed, msgspec.DecodeError):
+            return False
 
     def remember(self, translator: Translator, emit: Emit) -> None:
         """A turn has ended here; its commands may go on."""

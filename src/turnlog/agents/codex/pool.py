@@ -78,11 +78,18 @@ class CodexPool:
         link = await resting.take()
         if link is None:
             self._places.release()
-        elif not link.fits(task):
-            self.drop(task.thread, link)
-        else:
+        elif await self._fits(link, task):
             return link
         return None
+
+    async def _fits(self, link: Link, task: Task) -> bool:
+        fits = False
+        try:
+            fits = await link.fits(task)
+        finally:
+            if not fits:
+                self.drop(task.thread, link)
+        return fits
 
     def keep(self, thread: str, link: Link) -> None:
         """The turn ended well: the next one of the thread may go on here."""

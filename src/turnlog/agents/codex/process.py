@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ _OWN: Final = "TURNLOG_"
 _ERRORS_BYTES: Final = 2_048
 """Bytes of the last that Codex wrote to stderr: told when it ends by itself."""
 
+_READ_AHEAD_BYTES: Final = 256 * 1_024
+"""Bytes that the event loop reads ahead of us."""
+
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 _started = count(1)
@@ -61,11 +65,11 @@ class _Handshake(msgspec.Struct):
 class CodexProcess:
     """A running Codex. `connection` speaks with it, `version` is its own word."""
 
-    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
+    def __init__(self, process: Process, transport: asyncio.SubprocessTransport, mark: str) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._process, self._mark = process, mark
+        self._process, self._transport, self._mark = process, transport, mark
         self._errors = b""
         self._draining = asyncio.create_task(self._drain(process.stderr), name="codex stderr")
         self._closing: asyncio.Task[None] | None = None
@@ -77,26 +81,29 @@ class CodexProcess:
         """Start one and shake hands. Raises `StartFailed`; then nothing of it is left."""
         binary = await asyncio.to_thread(find_binary, program.environment)
         mark = f"{os.getpid()}.{program.clock.now_us()}.{next(_started)}"
-        environment = {name: text for name, text in program.environment.items() if not name.startswith(_OWN)}
         try:
-            spawned = await asyncio.create_subprocess_exec(
-                binary,
-                "app-server",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                env={**environment, _MARK: mark},
-            )
+            process = await cls._spawn(binary, program.environment, mark)
         except OSError as error:
             raise StartFailed(reason="start_failed", detail=f"{binary} does not run: {error}") from error
-        process = cls(spawned, mark)
         try:
             await process._shake_hands()
         except BaseException:
             await process.close()
             raise
         return process
+
+    @classmethod
+    async def _spawn(cls, binary: Path, environment: Mapping[str, str], mark: str) -> CodexProcess:
+        """The same as `create_subprocess_exec`, which keeps the transport to itself: it must be closed in the end."""
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.subprocess_exec(
+            lambda: SubprocessStreamProtocol(limit=_READ_AHEAD_BYTES, loop=loop),
+            binary,
+            "app-server",
+            start_new_session=True,
+            env={**{name: text for name, text in environment.items() if not name.startswith(_OWN)}, _MARK: mark},
+        )
+        return cls(Process(transport, protocol, loop), transport, mark)
 
     async def _shake_hands(self) -> None:
         try:
@@ -142,18 +149,21 @@ class CodexProcess:
     async def _close(self) -> None:
         self.connection.close_input()
         try:
-            await asyncio.wait_for(self._process.wait(), CODEX_STOP_S)
+            async with asyncio.timeout(CODEX_STOP_S):
+                await self._process.wait()
         except TimeoutError:
             self._kill()
-            await self._process.wait()
         except asyncio.CancelledError:  # the event loop ends: there is no time for politeness
             self._kill()
             raise
-        if self._process.returncode != 0:
-            await asyncio.to_thread(end_marked, self._mark)
-        await self.connection.stop()
-        self._draining.cancel()
-        await asyncio.wait({self._draining})
+        finally:
+            await self._process.wait()
+            if self._process.returncode != 0:
+                await asyncio.to_thread(end_marked, self._mark)
+            await self.connection.stop()
+            self._draining.cancel()
+            await asyncio.wait({self._draining})
+            self._transport.close()
 
     def _kill(self) -> None:
         with suppress(ProcessLookupError):

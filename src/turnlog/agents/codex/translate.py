@@ -259,8 +259,7 @@ class Translator:
             return
         if not target:
             self.left_out.message("text without an item id")
-        if not self._showing:
-            self._showing, self._retries = True, 0
+        self._showing = True
         yield DraftSignal(text=text, target=target or None, kind=kind, part=part if type(part) is int else 0)
 
     # --- the turn -----------------------------------------------------------------------------------------------

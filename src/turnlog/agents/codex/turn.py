@@ -122,8 +122,6 @@ class CodexTurn:
             await self._tell(signal)
 
     async def _tell(self, signal: Signal) -> None:
-        if isinstance(signal, ItemSignal) and signal.submission:
-            return  # the submission is in the log already
         await self._emit(signal)
         if isinstance(signal, ItemSignal) and self._link.known is not None:
             assert isinstance(signal.raw, bytes)
