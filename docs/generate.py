@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from turnlog.folds.states import STARTED, TERMINAL, TRANSITIONS, State
-from turnlog.web.openapi import openapi_document
+from turnlog.web.api.openapi import openapi_document
 
 FOLDER = Path(__file__).parent
 
@@ -61,8 +61,8 @@ def _names(names: list[str] | list[State]) -> str:
 _API_HEAD = """\
 # The API
 
-Generated from the OpenAPI document of `turnlog.web.openapi` by `python docs/generate.py`; do not edit. A server gives
-the same as `/openapi.json`.
+Generated from the OpenAPI document of `turnlog.web.api.openapi` by `python docs/generate.py`; do not edit. A server
+gives the same as `/openapi.json`.
 
 %s
 

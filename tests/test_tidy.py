@@ -392,7 +392,11 @@ def test_checkout_is_plain_text() -> None:
     found = []
     for path in checkout():
         data = path.read_bytes()
-        if path.suffix != ".png" and data and (not data.endswith(b"\n") or b"\r" in data or re.search(rb"[ \t]\n", data)):
+        if (
+            path.suffix != ".png"
+            and data
+            and (not data.endswith(b"\n") or b"\r" in data or re.search(rb"[ \t]\n", data))
+        ):
             found.append(str(path.relative_to(ROOT)))
     assert not found, "\n".join(found)
 

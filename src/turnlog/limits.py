@@ -228,15 +228,16 @@ WRITE_BUFFER_BYTES: Final = 64 * 1_024
 """Bytes that wait for one slow client, beside what its stream is about to send: a thousand of them hold 64 MiB."""
 
 CONNECTION_KERNEL_BYTES: Final = 16 * 1_024
-"""Unsent bytes the kernel keeps of one connection, where it can be told: else it takes up to some MiB, and a client that
-reads nothing is found out late."""
+"""Unsent bytes the kernel keeps of one connection, where it can be told: else it takes up to some MiB, and a client
+that reads nothing is found out late."""
 
 CONNECTION_DEAD_MS: Final = 30_000
-"""Milliseconds after which the kernel gives up a client that acknowledges nothing, where it can be told so: as long as a
-stream may stall."""
+"""Milliseconds after which the kernel gives up a client that acknowledges nothing, where it can be told so: as long as
+a stream may stall."""
 
 HEAD_BYTES_MAX: Final = 64 * 1_024
-"""Bytes of a request's line and headers: ids in paths are at most some KiB, cookies of other servers on this host more."""
+"""Bytes of a request's line and headers: ids in paths are at most some KiB, cookies of other servers on this host
+more."""
 
 HEAD_S: Final = 10.0
 """Seconds that a request's head may take, or a new connection be silent: browsers open some ahead, and open others."""

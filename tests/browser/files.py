@@ -7,9 +7,9 @@ from typing import Final
 
 from playwright.sync_api import Page, Route
 
-import turnlog.web
+import turnlog.web.page
 
-STATIC: Final = Path(turnlog.web.__file__).parent / "static"
+STATIC: Final = Path(turnlog.web.page.__file__).parent / "static"
 ORIGIN: Final = "http://turnlog.test"
 TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 POLICY: Final = (

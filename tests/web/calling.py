@@ -17,9 +17,9 @@ from turnlog.agents.protocol import AgentFactory
 from turnlog.events.clock import SystemClock
 from turnlog.journal.log import Log
 from turnlog.testing.scripted_agent import Act, ScriptedAgent
+from turnlog.web.api.openapi import openapi_document
 from turnlog.web.app import create_app
 from turnlog.web.guard import Guard
-from turnlog.web.openapi import openapi_document
 from turnlog.web.paths import path_id
 from turnlog.web.site import Site
 from turnlog.web.work import Work

@@ -8,8 +8,11 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from turnlog.errors import TurnlogError
-from turnlog.web import api, changes, events, metrics, pages
+from turnlog.web import metrics
+from turnlog.web.api import changes, events
+from turnlog.web.api import routes as api
 from turnlog.web.guard import Guard, Guarding
+from turnlog.web.page import routes as pages
 from turnlog.web.problems import http_problem, turnlog_problem
 from turnlog.web.site import Site
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from turnlog import errors
 from turnlog.errors import CursorUnprovable, InvalidInput, StoreError, TurnlogError
 from turnlog.events.codec import json_line
-from turnlog.web.rendering import document as page
+from turnlog.web.page.rendering import document as page
 
 PROBLEM_JSON: Final = "application/problem+json"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from turnlog.events.clock import Clock
 from turnlog.journal.log import Log
-from turnlog.web.changing import ChangeFeed
 from turnlog.web.counts import Counts
-from turnlog.web.feed import ThreadFeed
-from turnlog.web.live import LivePage, Pace
-from turnlog.web.sharing import Shared
-from turnlog.web.streams import Streams
+from turnlog.web.page.live import LivePage, Pace
+from turnlog.web.stream.changing import ChangeFeed
+from turnlog.web.stream.feed import ThreadFeed
+from turnlog.web.stream.keeping import Streams
+from turnlog.web.stream.sharing import Shared
 from turnlog.web.work import Work
 
 

@@ -11,9 +11,9 @@ from tests.folds.simulate import Frame, Simulator, events_of, threads, whole_dra
 from tests.web.page.dom import Page
 from turnlog.events.kinds import Event, Submitted
 from turnlog.limits import PAGE_TURNS
-from turnlog.web.markup import page_html
-from turnlog.web.thread_view import ThreadPage
-from turnlog.web.versions import Versions, frames
+from turnlog.web.page.markup import page_html
+from turnlog.web.page.thread_view import ThreadPage
+from turnlog.web.page.versions import Versions, frames
 
 WINDOW = 3
 """Turns of a page in these tests, so that turns leave it."""

@@ -15,10 +15,10 @@ import turnlog
 from tests.folds.test_real_journal import ACTIONS, act
 from tests.web.page.dom import Page
 from turnlog.errors import StoreClosed
-from turnlog.web.live import LivePage, Pace
-from turnlog.web.markup import page_html
-from turnlog.web.sharing import Shared
-from turnlog.web.thread_view import load
+from turnlog.web.page.live import LivePage, Pace
+from turnlog.web.page.markup import page_html
+from turnlog.web.page.thread_view import load
+from turnlog.web.stream.sharing import Shared
 
 LONG_S = 20
 """Seconds after which what is waited for is taken for lost."""

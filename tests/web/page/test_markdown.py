@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.web.page.dom import parse
-from turnlog.web.growing import healed, without_unfinished_line
-from turnlog.web.markdown import Markdown
-from turnlog.web.markup import page_html
+from turnlog.web.page.growing import healed, without_unfinished_line
+from turnlog.web.page.markdown import Markdown
+from turnlog.web.page.markup import page_html
 
 PIECES = st.sampled_from(
     ["word ", "\n", "\n\n", "# ", "#", "- ", "  - ", "1. ", "> ", "`", "```", "```py\n", "~~~\n", "**", "*", "_", "|",

@@ -11,9 +11,9 @@ from tests.web.page.dom import Page
 from tests.web.page.test_frames import Live, fresh, html
 from turnlog.events.codec import encode_json
 from turnlog.events.kinds import Failure
-from turnlog.web.fragments import Place, Rows
-from turnlog.web.markdown import Markdown
-from turnlog.web.versions import frames
+from turnlog.web.page.fragments import Place, Rows
+from turnlog.web.page.markdown import Markdown
+from turnlog.web.page.versions import frames
 
 PARAGRAPH = (
     "The reader keeps a cursor into the log and a bell, never a queue: after each commit the bell rings, and the "

@@ -14,7 +14,7 @@ from tests.web.page.test_frames import fresh, html
 from turnlog.events.codec import encode_json
 from turnlog.events.kinds import Failure, Interrupted, Item, Reason, StepStatus
 from turnlog.folds.nodes import EntryKind
-from turnlog.web.words import KIND_WORDS, STATUS_WORDS, argument, duration, one_line, queue_words
+from turnlog.web.page.words import KIND_WORDS, STATUS_WORDS, argument, duration, one_line, queue_words
 
 HOSTILE = (
     "<script>alert(1)</script>",

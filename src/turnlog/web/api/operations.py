@@ -1,0 +1,300 @@
+"""What the API offers, as one table: the OpenAPI document is made of it, requests are checked by it, tests walk it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from turnlog.folds.history import Profile
+from turnlog.journal import shapes
+from turnlog.limits import PAGE_ROWS, PAGE_ROWS_MAX
+from turnlog.web.api.bodies import GivenDecision, GivenInterrupt, GivenMessage, GivenRetry
+
+Method: TypeAlias = Literal["GET", "POST"]
+JSON: Final = "application/json"
+SSE: Final = "text/event-stream"
+
+PATH_WORDS: Final[Mapping[str, str]] = {
+    "thread": "The thread's id. One that is not `[A-Za-z0-9_-][A-Za-z0-9._-]*`, or equals `latest`, is written `~` and "
+    "the base64url of its UTF-8 without padding.",
+    "turn": "The turn's id, written as a thread's is.",
+    "seq": "The seq of an event of the thread.",
+    "approval": "The approval's id, written as a thread's is.",
+}
+"""What stands in the paths."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a query, or a header. `type` is what its text must be."""
+
+    name: str
+    about: str
+    type: Any = str
+    required: bool = False
+    place: Literal["query", "header"] = "query"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes with a status."""
+
+    about: str
+    shapes: Mapping[str, Any]
+    """Media type -> struct, or the name of a schema."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One method of one path. `problems` are the statuses of the problem documents it may answer with."""
+
+    id: str
+    method: Method
+    path: str
+    summary: str
+    about: str = ""
+    query: tuple[Parameter, ...] = ()
+    body: type | None = None
+    body_required: bool = True
+    answers: Mapping[int, Answer]
+    problems: tuple[int, ...] = ()
+    tag: str = "threads"
+    names: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = frozenset(parameter.name for parameter in self.query if parameter.place == "query")
+        object.__setattr__(self, "names", known)
+
+
+def _json(about: str, shape: Any) -> Mapping[int, Answer]:
+    return {200: Answer(about, {JSON: shape})}
+
+
+def _accepted(about: str, shape: Any) -> Mapping[int, Answer]:
+    return {202: Answer(about, {JSON: shape})}
+
+
+_LIMIT: Final = Parameter(
+    "limit",
+    f"How many at the most, {PAGE_ROWS} when left out.",
+    Annotated[int, msgspec.Meta(ge=1, le=PAGE_ROWS_MAX)],
+)
+_BEFORE: Final = Parameter("before", "The `next` of the page before this one.")
+_AFTER_PAGE: Final = Parameter("after", "The `next` of the page before this one.")
+_AFTER: Final = Parameter("after", "A cursor `epoch.seq`, or a seq: what follows it is given. 0 when left out.")
+_LAST_EVENT: Final = Parameter(
+    "Last-Event-ID", "The id of the last event that was received; it goes before `after`.", place="header"
+)
+
+_LIST_ABOUT: Final = "Pages are bounded in rows and in bytes: a page may have fewer than `limit`, and `next` goes on."
+_TIMELINE_ABOUT: Final = (
+    "Entries are flat and in order; `parent` nests them, and the parent of an entry may be on a page before. A page "
+    "holds at most `limit` entries, and fewer when their bytes would be too many. While the turn is open, follow the "
+    "thread's events from `at` instead of reading pages again."
+)
+_STREAM_ABOUT: Final = (
+    "With `Accept: text/event-stream` a stream: the events behind the cursor, each open draft whole, then everything "
+    "as it becomes durable. A stream ends with `bye` when the server stops; connect again with `Last-Event-ID`. A "
+    "cursor that proves nothing here is answered by `reset`. Else a page of events as a document: follow from its `at`."
+)
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        id="listThreads",
+        method="GET",
+        path="/api/threads",
+        summary="Threads, the last changed first",
+        query=(_LIMIT, _BEFORE),
+        answers=_json("A page of threads.", shapes.Threads),
+        problems=(400,),
+    ),
+    Operation(
+        id="getThread",
+        method="GET",
+        path="/api/threads/{thread}",
+        summary="One thread's row",
+        answers=_json("The row.", shapes.ThreadRow),
+        problems=(400, 404),
+    ),
+    Operation(
+        id="listTurns",
+        method="GET",
+        path="/api/threads/{thread}/turns",
+        summary="A thread's turns, the newest first",
+        query=(_LIMIT, _BEFORE),
+        answers=_json("A page of turns.", shapes.Turns),
+        problems=(400, 404),
+        tag="turns",
+    ),
+    Operation(
+        id="submitMessage",
+        method="POST",
+        path="/api/threads/{thread}/turns",
+        summary="Submit a message, which begins a turn",
+        about="The answer comes when the message is durable, and not before; the turn goes on whoever listens. A "
+        "thread that does not exist yet is created. An answer that was lost: send the same `key` again.",
+        body=GivenMessage,
+        answers=_accepted("The submission is durable.", shapes.Submission),
+        problems=(400, 409, 413, 415),
+        tag="turns",
+    ),
+    Operation(
+        id="getLatestTurn",
+        method="GET",
+        path="/api/threads/{thread}/turns/latest",
+        summary="The trace of a thread's newest turn",
+        about=_TIMELINE_ABOUT,
+        query=(_LIMIT, _AFTER_PAGE),
+        answers=_json("A page of the turn's trace.", shapes.Timeline),
+        problems=(400, 404),
+        tag="turns",
+    ),
+    Operation(
+        id="getTurn",
+        method="GET",
+        path="/api/threads/{thread}/turns/{turn}",
+        summary="A turn's trace",
+        about=_TIMELINE_ABOUT,
+        query=(_LIMIT, _AFTER_PAGE),
+        answers=_json("A page of the turn's trace.", shapes.Timeline),
+        problems=(400, 404),
+        tag="turns",
+    ),
+    Operation(
+        id="interruptTurn",
+        method="POST",
+        path="/api/threads/{thread}/turns/{turn}/interrupt",
+        summary="Ask for the end of an open turn",
+        about="Whichever process works on the turn finds the request. A second one changes nothing.",
+        body=GivenInterrupt,
+        body_required=False,
+        answers=_accepted("The request is durable.", shapes.Request),
+        problems=(400, 404, 409, 413, 415),
+        tag="turns",
+    ),
+    Operation(
+        id="retryTurn",
+        method="POST",
+        path="/api/threads/{thread}/turns/{turn}/retry",
+        summary="Ask an interrupted turn again",
+        about="As a new turn, at most one for each; again, it gives that one as `duplicate`.",
+        body=GivenRetry,
+        body_required=False,
+        answers=_accepted("The new turn's submission is durable.", shapes.Submission),
+        problems=(400, 404, 409, 413, 415),
+        tag="turns",
+    ),
+    Operation(
+        id="decideApproval",
+        method="POST",
+        path="/api/threads/{thread}/turns/{turn}/decisions/{approval}",
+        summary="Decide an approval that a turn waits for",
+        about="The first decision stands; a second one is refused (409).",
+        body=GivenDecision,
+        answers=_accepted("The decision is durable.", shapes.Request),
+        problems=(400, 404, 409, 413, 415),
+        tag="turns",
+    ),
+    Operation(
+        id="getItem",
+        method="GET",
+        path="/api/threads/{thread}/items/{seq}",
+        summary="A raw model item, byte for byte as it was accepted",
+        answers={
+            200: Answer("The item, which never changes; `If-None-Match` takes its `ETag`.", {JSON: "RawItem"}),
+            304: Answer("The client has it already.", {}),
+        },
+        problems=(400, 404),
+    ),
+    Operation(
+        id="getTranscript",
+        method="GET",
+        path="/api/threads/{thread}/transcript",
+        summary="What a person reads: messages, notices, and the rows of their turns",
+        about=f"`limit` counts turns, of which the newest come first and stand last. {_LIST_ABOUT}",
+        query=(_LIMIT, _BEFORE),
+        answers=_json("A page of the transcript.", shapes.TranscriptPage),
+        problems=(400, 404),
+    ),
+    Operation(
+        id="getHistory",
+        method="GET",
+        path="/api/threads/{thread}/history",
+        summary="What an agent is given: raw items, and what was added or left out",
+        query=(
+            Parameter(
+                "profile", "`responses` (the default) is valid for a Responses endpoint; `raw` as stored.", Profile
+            ),
+            Parameter("until", "The id of a turn, as it is: only turns submitted before it."),
+        ),
+        answers=_json("The history.", shapes.HistoryItems),
+        problems=(400, 404),
+    ),
+    Operation(
+        id="getEvents",
+        method="GET",
+        path="/api/threads/{thread}/events",
+        summary="A thread's events, as a page or as a stream",
+        about=_STREAM_ABOUT,
+        query=(_AFTER, _LIMIT, _LAST_EVENT),
+        answers={200: Answer("A page, or a stream.", {JSON: "EventsPage", SSE: "EventFrames"})},
+        problems=(400, 404, 409),
+        tag="streams",
+    ),
+    Operation(
+        id="listNewestTurns",
+        method="GET",
+        path="/api/turns",
+        summary="The newest turn of each thread, the last changed thread first",
+        query=(
+            Parameter("latest", "Must be 1: of each thread only the newest turn is listed here.", Literal["1"], True),
+            _LIMIT,
+            _BEFORE,
+        ),
+        answers=_json("A page of turns.", shapes.NewestTurns),
+        problems=(400,),
+        tag="turns",
+    ),
+    Operation(
+        id="followChanges",
+        method="GET",
+        path="/api/changes",
+        summary="Which threads change, as a stream",
+        about="It begins with a `reset`: read the list of threads then. Each `change` has the rows of threads that "
+        "have changed since; several changes of a thread may be one. A `reset` also comes when too much has changed.",
+        answers={200: Answer("A stream.", {SSE: "ChangeFrames"})},
+        tag="streams",
+    ),
+    Operation(
+        id="getOpenApi",
+        method="GET",
+        path="/openapi.json",
+        summary="This document",
+        answers={
+            200: Answer("The document.", {JSON: "Json"}),
+            304: Answer("The client has it already.", {}),
+        },
+        problems=(400,),
+        tag="server",
+    ),
+    Operation(
+        id="getHealth",
+        method="GET",
+        path="/healthz",
+        summary="Whether the log can be written",
+        answers=_json("It can.", shapes.Health),
+        tag="server",
+    ),
+    Operation(
+        id="getMetrics",
+        method="GET",
+        path="/metrics",
+        summary="Counts in the text format of Prometheus",
+        answers={200: Answer("The counts.", {"text/plain": "Text"})},
+        tag="server",
+    ),
+)
+"""Every operation, in the order of the documents."""

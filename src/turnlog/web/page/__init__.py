@@ -1,0 +1,1 @@
+"""The page: one partial a fragment, used by the page and by its stream."""

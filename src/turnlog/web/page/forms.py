@@ -1,0 +1,106 @@
+"""What the forms of the pages are sent to. Without a script the answer is the page again, with it what became of it."""
+
+from __future__ import annotations
+
+from typing import get_args
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from turnlog.errors import AlreadySettled, InvalidInput
+from turnlog.journal.jobs import WhenBusy
+from turnlog.journal.turn import Turn
+from turnlog.web.api import write as api_write
+from turnlog.web.api.input import path_of
+from turnlog.web.page.markup import dom_id
+from turnlog.web.paths import path_id
+from turnlog.web.site import Site
+
+_FIELDS_MAX = 8
+"""More fields than any form of ours has."""
+
+_SEE_OTHER = 303
+
+
+async def _form(request: Request, *known: str) -> dict[str, str]:
+    """The fields of a form. Raises `InvalidInput` for what no form of ours sends."""
+    body = await request.body()
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
+    except ValueError:
+        raise InvalidInput(field="body", problem="must be the fields of a form") from None
+    for name, _ in pairs:
+        if name not in known:
+            raise InvalidInput(field=name, problem="is no field of this form")
+    if len(dict(pairs)) < len(pairs):
+        raise InvalidInput(field=pairs[0][0], problem="is given twice")
+    return dict(pairs)
+
+
+def _content(form: dict[str, str]) -> str:
+    """The message. Browsers send its ends of lines as CRLF, scripts as LF: it is the same message."""
+    content = form.get("content", "").replace("\r\n", "\n")
+    if not content.strip():
+        raise InvalidInput(field="content", problem="must not be empty")
+    return content
+
+
+def _wants_json(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")
+
+
+def _page(thread: str, turn: str) -> Response:
+    return RedirectResponse(f"/t/{path_id(thread)}#turn-{dom_id(turn)}", _SEE_OTHER)
+
+
+async def _accepted(request: Request, turn: Turn) -> Response:
+    if _wants_json(request):
+        return await api_write.submission(request, turn)
+    return _page(turn.thread, turn.id)
+
+
+async def begin(request: Request) -> Response:
+    """Begin a thread with a message. Its id is the form's key, so that a form sent twice begins one thread."""
+    form = await _form(request, "content", "key")
+    if not form.get("key"):
+        raise InvalidInput(field="key", problem="must not be empty")
+    content, site = _content(form), _site(request)
+    return await _accepted(request, await site.work.submit(form["key"], content, key=form["key"], when_busy="queue"))
+
+
+async def submit(request: Request) -> Response:
+    """Ask something in a thread."""
+    thread, form = path_of(request, "thread"), await _form(request, "content", "key", "when_busy")
+    when_busy = form.get("when_busy", "queue")
+    known: tuple[WhenBusy, ...] = get_args(WhenBusy)
+    chosen = next((it for it in known if it == when_busy), None)
+    if chosen is None:
+        raise InvalidInput(field="when_busy", problem="must be queue or replace")
+    turn = await _site(request).work.submit(thread, _content(form), key=form.get("key") or None, when_busy=chosen)
+    return await _accepted(request, turn)
+
+
+async def retry(request: Request) -> Response:
+    """Ask an interrupted turn again."""
+    await _form(request)
+    thread, turn = path_of(request, "thread"), path_of(request, "turn")
+    return await _accepted(request, await _site(request).work.retry(thread, turn, when_busy="queue"))
+
+
+async def interrupt(request: Request) -> Response:
+    """Stop a turn, or take it out of the line."""
+    await _form(request)
+    thread, turn = path_of(request, "thread"), path_of(request, "turn")
+    try:
+        seq = await _site(request).log.request(thread, turn, by="the page")
+    except AlreadySettled:
+        if _wants_json(request):
+            raise
+        return _page(thread, turn)  # it ended while somebody reached for the button
+    return api_write.requested(thread, turn, seq) if _wants_json(request) else _page(thread, turn)
+
+
+def _site(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site

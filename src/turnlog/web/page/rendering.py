@@ -1,0 +1,66 @@
+"""The templates, and the words they may use. Everything is escaped unless it was made as HTML here."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from turnlog.events.clock import rfc3339
+from turnlog.limits import ROW_TEXT_CHARS
+from turnlog.web.page import words
+from turnlog.web.page.markup import Element, clean
+from turnlog.web.paths import path_id
+
+
+def _cut(text: str, most: int = ROW_TEXT_CHARS) -> str:
+    return text if len(text) <= most else text[:most] + "…"
+
+
+_environment: Final = Environment(
+    loader=PackageLoader("turnlog.web.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_environment.filters |= {
+    "rfc3339": rfc3339,
+    "cut": _cut,
+    "is_cut": lambda text: len(text) > ROW_TEXT_CHARS,
+    "path_id": path_id,
+    "kind_word": words.KIND_WORDS.__getitem__,
+    "state_word": words.STATE_WORDS.__getitem__,
+    "status_word": words.STATUS_WORDS.__getitem__,
+    **{
+        maker.__name__: maker
+        for maker in (
+            words.amount,
+            words.duration,
+            words.label,
+            words.moment,
+            words.one_line,
+            words.queue_words,
+            words.summary,
+            words.target,
+            words.usage_words,
+        )
+    },
+}
+
+
+def leaf(name: str, id_: str, **values: Any) -> Element:
+    """The fragment template `name` as a leaf whose root has the id `id_`."""
+    return Element(id_, clean(_environment.get_template(f"fragment/{name}.html").render(id=id_, **values)))
+
+
+def document(name: str, **values: Any) -> str:
+    """A whole page."""
+    return clean(_environment.get_template(f"{name}.html").render(**values))
+
+
+def trusted(html: str) -> Markup:
+    """HTML that was made here, to stand in a page as it is."""
+    return Markup(html)  # noqa: S704
