@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from turnlog.cli.agents import AGENTS
 from turnlog.cli.options import with_store
 from turnlog.cli.store import Store
 from turnlog.limits import BODY_BYTES_MAX
@@ -15,7 +16,6 @@ from turnlog.limits import BODY_BYTES_MAX
 if TYPE_CHECKING:  # the journal is loaded when there is something to ask, not to print help
     from turnlog.journal.jobs import WhenBusy
 
-AGENTS: Final = ("demo",)
 WHEN_BUSY: Final = ("refuse", "queue", "replace")
 _NEWEST: Final = ""
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from turnlog.agents.protocol import Agent
+from turnlog.agents.protocol import AgentFactory
+from turnlog.cli.agents import agent_factory
 from turnlog.cli.failing import FINDINGS, FINE, HUNG_UP, INTERRUPTED, TERMINATED, sentence
 from turnlog.cli.live import Live
 from turnlog.cli.output import Output, OutputLost, complain, complain_json, silence
@@ -58,9 +59,10 @@ class Question:
 
 def run(store: Store, question: Question) -> int:
     """Ask, show, and give the exit code."""
+    factory = agent_factory(question.agent)
     with store.opened(create=True) as log:
         _tell_recovered(store, log, as_json=question.as_json)
-        return asyncio.run(_ask(store, log, question))
+        return asyncio.run(_ask(store, log, question, factory))
 
 
 def _tell_recovered(store: Store, log: Log, *, as_json: bool) -> None:
@@ -75,12 +77,12 @@ def _tell_recovered(store: Store, log: Log, *, as_json: bool) -> None:
         complain(f"And {more} more. See {store.command('threads')}")
 
 
-async def _ask(store: Store, log: Log, question: Question) -> int:
+async def _ask(store: Store, log: Log, question: Question, factory: AgentFactory) -> int:
     turn = await _submit(log, question)
     out = Output()
     if turn.duplicate:
         return _show_duplicate(out, store, log, question, turn)
-    return await Asking(out, store, log, question, turn).run()
+    return await Asking(out, store, log, question, turn).run(factory)
 
 
 async def _submit(log: Log, question: Question) -> Turn:
@@ -129,12 +131,6 @@ def _last_line(log: Log, turn: Turn) -> bytes:
     return turn_frame(log.turn_view(turn.thread, turn.id), duplicate=turn.duplicate)
 
 
-def _factory(name: str) -> Callable[[], Agent]:
-    from turnlog.agents.demo import DemoAgent
-
-    return {"demo": DemoAgent}[name]
-
-
 class Asking:
     """One turn that this process runs and shows."""
 
@@ -150,12 +146,10 @@ class Asking:
         self._stopped_by: signal.Signals | None = None
         self._ending: asyncio.Future[None] | None = None
 
-    async def run(self) -> int:
+    async def run(self, factory: AgentFactory) -> int:
         """Run the agent and print until the turn has ended; give the exit code."""
         self._print(self._tell_beginning)
-        work = asyncio.create_task(
-            run_turn(self._turn, _factory(self._question.agent), log=self._log, workspace=self._question.workspace)
-        )
+        work = asyncio.create_task(run_turn(self._turn, factory, log=self._log, workspace=self._question.workspace))
         self._on_signals(work)
         watching = [asyncio.create_task(self._follow()), asyncio.create_task(self._draw())]
         try:

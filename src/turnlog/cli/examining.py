@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import apsw
 
+from turnlog.cli.agents import codex_words
 from turnlog.cli.failing import sentence
 from turnlog.cli.store import Store
 from turnlog.cli.words import shell_word
@@ -43,6 +44,7 @@ def examine(store: Store, version: str) -> dict[str, Any]:
         "sqlite": apsw.sqlite_lib_version(),
         "apsw": apsw.apsw_version(),
         "system": f"{platform.system()} {platform.release()}",
+        "codex": codex_words(),
     }
     findings: list[str] = []
     if store.path is not None:

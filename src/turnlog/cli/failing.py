@@ -14,6 +14,7 @@ from turnlog.errors import (
     InvalidInput,
     KeyConflict,
     NotRetryable,
+    StartFailed,
     StoreError,
     StoreMissing,
     StoreUnavailable,
@@ -50,6 +51,8 @@ def sentence(error: Exception, store: Store | None) -> str:
         message = (type(error).__doc__ or "").partition("\n")[0]
         said = f"{message} {one_line(error.detail)}" if error.detail else message
         return f"{said} (turn {shell_word(error.turn)})" if isinstance(error, StoreUnavailable) and error.turn else said
+    if isinstance(error, StartFailed) and error.detail:
+        return one_line(error.detail)
     if isinstance(error, CursorUnprovable):
         return f"This cursor is not of this log ({error.reason}). Read from the beginning, or go on from {error.head}"
     if isinstance(error, OutputLost):

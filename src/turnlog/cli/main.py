@@ -9,6 +9,7 @@ import click
 
 from turnlog.cli import failing
 from turnlog.cli.ask import ask
+from turnlog.cli.decide import decide
 from turnlog.cli.doctor import doctor, installed_version
 from turnlog.cli.options import JSON_WANTED, chosen_store, store_option
 from turnlog.cli.output import OutputLost, complain, complain_json, open_streams, silence, written
@@ -81,5 +82,5 @@ def main(store: str | None) -> None:
     """A flight recorder for AI agents: what was asked, done and answered, kept through any crash."""
 
 
-for _command in (serve, ask, threads, show, tail, recover, doctor):
+for _command in (serve, ask, decide, threads, show, tail, recover, doctor):
     main.add_command(_command)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.ask import AGENTS
+from turnlog.cli.agents import AGENTS, agent_factory
 from turnlog.cli.options import with_store
 from turnlog.cli.output import Output, OutputLost, silence
 from turnlog.cli.recover import TOLD_MOST, recovered_lines
@@ -50,17 +50,16 @@ def serve(store: Store, *, host: str, port: int, agent: str, workspace: Path, to
         from turnlog.web.server import guard_of, leave_stuck_threads, listening, run_server, url_of
     except ModuleNotFoundError as error:
         raise click.UsageError(f"The server needs {error.name} and more: pip install 'turnlog[server]'") from None
-    from turnlog.agents.demo import DemoAgent
-
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     folder = workspace.absolute()
+    agents = {name: agent_factory(name) for name in dict.fromkeys(("demo", agent))}
     with listening(host, port) as sock:
         guard = guard_of(sock, host, token)
         with store.opened(create=True) as log:
             told = _Told(store, log.recovered, url_of(sock, host), agent, folder)
             run_server(
                 log,
-                {"demo": DemoAgent},
+                agents,
                 agent=agent,
                 sock=sock,
                 guard=guard,

@@ -40,15 +40,7 @@ class CodexAgent:
 
 
 def codex_agents(program: Program) -> Callable[[], CodexAgent]:
-    """A maker of agents that share the processes of one event loop. It raises `StartFailed` when there is no Codex."""
-    pool: CodexPool | None = None
-    version: str | None = None
-
-    def make() -> CodexAgent:
-        nonlocal pool, version
-        if pool is None or version is None:
-            version = installed_version(find_binary(program.environment))
-            pool = CodexPool(program)
-        return CodexAgent(pool, version)
-
-    return make
+    """A maker of agents that share the processes of one event loop. Raises `StartFailed` when there is no Codex."""
+    version = installed_version(find_binary(program.environment))
+    pool = CodexPool(program)
+    return lambda: CodexAgent(pool, version)
