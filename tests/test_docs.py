@@ -153,7 +153,15 @@ def test_format_names_what_stands_inside(struct: type[msgspec.Struct]) -> None:
 
 @pytest.mark.parametrize(
     "choice",
-    [kinds.Reason, kinds.StepKind, kinds.StepStatus, kinds.DraftKind, kinds.RequestWhat, kinds.Synthesized],
+    [
+        kinds.Reason,
+        kinds.StepKind,
+        kinds.StepStatus,
+        kinds.DraftKind,
+        kinds.RequestWhat,
+        kinds.Synthesized,
+        kinds.Purpose,
+    ],
 )
 def test_format_names_every_choice(choice: Any) -> None:
     """format.md names each value of a field that has only some."""

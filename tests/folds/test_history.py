@@ -59,7 +59,7 @@ def echo(simulator: Simulator, text: str, raw: bytes | None = None) -> None:
     """The agent's own form of a submission."""
     content = [{"type": "input_text", "text": text}]
     whole = encode_json({"type": "message", "role": "user", "id": "msg_1", "content": content})
-    simulator.event(Item(type="message", id="msg_1", submission=True, raw=raw or whole), "turn-1")
+    simulator.event(Item(type="message", id="msg_1", purpose="submission", raw=raw or whole), "turn-1")
 
 
 # --- the submission --------------------------------------------------------------------------------------------------
@@ -96,6 +96,20 @@ def test_a_form_that_cannot_be_read_replaces_nothing() -> None:
     found = of(simulator)
     assert brief(found.items) == ["user:mine"]
     assert [omitted.why for omitted in found.omitted] == ["damaged"]
+
+
+@pytest.mark.parametrize("type_", ["message", "reasoning"])
+def test_a_summary_made_for_itself_is_in_no_history(type_: str) -> None:
+    """What an agent made for itself in a compaction is given to nobody, and reported."""
+    simulator = asked()
+    raw = encode_json({"type": type_, "role": "assistant", "content": [{"type": "output_text", "text": "all of it"}]})
+    simulator.event(Item(type=type_, purpose="compaction", raw=raw), "turn-1")
+    simulator.message("answer")
+    simulator.complete()
+    for profile in ("raw", "responses"):
+        found = of(simulator, profile)
+        assert brief(found.items) == ["user:q", "assistant:answer"]
+        assert [omitted.why for omitted in found.omitted] == ["a summary the agent made for itself"]
 
 
 # --- pairs -----------------------------------------------------------------------------------------------------------

@@ -49,9 +49,21 @@ def test_the_agents_form_of_a_submission_is_no_entry() -> None:
     """What the person said stands above the trace; the form in which the agent gives it back is no step of its work."""
     simulator = started()
     raw = encode_json({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "question"}]})
-    simulator.event(Item(type="message", submission=True, raw=raw), "turn-1")
+    simulator.event(Item(type="message", purpose="submission", raw=raw), "turn-1")
     simulator.message("answer")
     assert [entry.kind for entry in view(simulator).entries] == ["message"]
+
+
+@pytest.mark.parametrize("type_", ["message", "reasoning"])
+def test_a_summary_made_for_itself_is_a_note(type_: str) -> None:
+    """What an agent made for itself in a compaction is a note of the trace, and no answer of the turn."""
+    simulator = started()
+    raw = encode_json({"type": type_, "role": "assistant", "content": [{"type": "output_text", "text": "all of it"}]})
+    simulator.event(Item(type=type_, purpose="compaction", raw=raw), "turn-1")
+    seen = view(simulator)
+    (entry,) = seen.entries
+    assert (entry.kind, entry.name, entry.text, entry.status) == ("note", "compaction", "all of it", "succeeded")
+    assert seen.turn.answer is None
 
 
 # --- merging ---------------------------------------------------------------------------------------------------------

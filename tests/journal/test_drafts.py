@@ -107,6 +107,22 @@ def test_a_person_message_closes_nothing(log: Log, turn: Turn) -> None:
     assert drafts(log) == {"0/~0/text/0": "one"}
 
 
+def test_a_summary_made_for_itself_closes_nothing(log: Log, turn: Turn) -> None:
+    """An item that is no part of the conversation replaces no draft, begins no answer and is none; a wrong purpose is
+    refused."""
+    turn.item(message("summary"), purpose="compaction").result()
+    assert turn.state == "worker_started"
+    turn.draft("Hel").result()
+    turn.item(message("summary"), purpose="compaction").result()
+    assert drafts(log) == {"0/~0/text/0": "Hel"}
+    turn.item(message("Hello")).result()
+    answer = turn.complete().result() - 1
+    assert log.turn_view("t", turn.id).answer == answer
+    assert closes(log) == [["0/~0/text/0"]]
+    with pytest.raises(InvalidInput, match="purpose"):
+        turn.item(message("x"), purpose="other")  # type: ignore[arg-type]
+
+
 def test_a_tool_item_seals_what_is_being_written(log: Log, turn: Turn) -> None:
     """C22: text after a tool item is another draft than text before it, so that it stays after it."""
     turn.draft("before ").result()

@@ -119,9 +119,9 @@ def test_the_agent_gets_the_turn_and_what_was_before(log: Log, tmp_path: Path) -
 def test_the_agents_form_of_the_message_stands_for_it(log: Log) -> None:
     """An item that an agent calls the submission's own form is in the next history, and the submission is not."""
     content = [{"type": "input_text", "text": "as the agent has it"}]
-    echo = ItemSignal(raw={"type": "message", "role": "user", "content": content}, submission=True)
+    echo = ItemSignal(raw={"type": "message", "role": "user", "content": content}, purpose="submission")
     _, _, turn = run(play(log, echo, answer("hello")))
-    assert [item.submission for item in items(log, turn)] == [True, False]
+    assert [item.purpose for item in items(log, turn)] == ["submission", None]
     given = [json.loads(item) for item in log.history("t").items]
     assert [item["content"][0]["text"] for item in given] == ["as the agent has it", "hello"]
     assert [message.text for message in log.transcript("t").messages] == ["question", "hello"]

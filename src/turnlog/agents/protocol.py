@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from turnlog.events.kinds import DraftKind, Failure, Requested, StepKind, StepStatus
+from turnlog.events.kinds import DraftKind, Failure, Purpose, Requested, StepKind, StepStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,13 @@ class DraftSignal:
 class ItemSignal:
     """One raw model item, as bytes exactly as received, or as a mapping that is encoded once.
 
-    `submission` says that it is the model's own form of the turn's submission: it stands in its place.
+    `purpose` sets apart what was neither said nor done: the agent's own form of the `submission`, which stands in its
+    place, and what it made for itself in a `compaction` of its memory.
     """
 
     raw: bytes | Mapping[str, Any]
     format: str = "responses"
-    submission: bool = False
+    purpose: Purpose | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ VERSION = 1
 """Version of the envelope and bodies below. A record of a higher version is carried verbatim as `Unknown`."""
 
 Synthesized = Literal["interrupted", "no_final_item"]
+Purpose = Literal["submission", "compaction"]
 StepKind = Literal["tool", "subagent", "phase", "plan", "note", "approval", "reasoning"]
 StepStatus = Literal["running", "succeeded", "failed", "interrupted", "unknown", "waiting"]
 DraftKind = Literal["text", "reasoning", "args", "output"]
@@ -109,7 +110,8 @@ class AssistantStarted(Body, frozen=True, kw_only=True):
 class Item(Body, frozen=True, kw_only=True):
     """One raw model item; `type`, `id`, `call_id` are read from it for those who do not parse it.
 
-    A `submission` is the agent's own form of what was submitted: in a history it stands in its place.
+    `purpose` is None for what was said and done. A `submission` is the agent's own form of what was submitted: in a
+    history it stands in its place. A `compaction` is a summary that the agent made for itself, and nobody's answer.
     """
 
     kind: ClassVar[str] = "item"
@@ -119,7 +121,7 @@ class Item(Body, frozen=True, kw_only=True):
     call_id: str | None = None
     closes: list[Closed] = []
     synthesized: Synthesized | None = None
-    submission: bool = False
+    purpose: Purpose | None = None
     raw: bytes = b""
 
 

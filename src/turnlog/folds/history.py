@@ -109,7 +109,10 @@ class _Gathering:
             format=body.format,
             readable=raw is not None,
         )
-        if isinstance(body, Item) and body.submission and section.submitted and piece.readable:
+        purpose = body.purpose if isinstance(body, Item) else None
+        if purpose == "compaction":
+            self.omitted.append(Omitted(seq=event.seq, why="a summary the agent made for itself"))
+        elif purpose == "submission" and section.submitted and piece.readable:
             section.pieces[0] = piece
         else:
             section.answered = True

@@ -38,6 +38,8 @@ def place_item(tree: Tree, event: Event, body: Item) -> None:
     raw = read_item(body.raw)
     if raw is None:
         _place_unreadable(tree, event, body)
+    elif body.purpose is not None:
+        _place_apart(tree, event, body, raw)
     elif is_call(body.type):
         _place_call(tree, event, body, raw)
     elif is_call_output(body.type):
@@ -113,6 +115,14 @@ def _place_plain(tree: Tree, event: Event, body: Item, raw: RawItem) -> None:
     else:
         node.kind, node.text = "note", parts_text(raw.content)
         node.name = raw.role if isinstance(raw.role, str) and raw.role else body.type
+
+
+def _place_apart(tree: Tree, event: Event, body: Item, raw: RawItem) -> None:
+    """A summary that the agent made for itself: a note, whatever the item looks like."""
+    node = _new(tree, event)
+    node.kind, node.name, node.item, node.ended_at = "note", body.purpose, event.seq, event.at
+    node.title, node.item_status = "a summary the agent made for itself", "succeeded"
+    node.text = reasoning_text(raw) if body.type == "reasoning" else parts_text(raw.content)
 
 
 def _place_unreadable(tree: Tree, event: Event, body: Item) -> None:

@@ -69,7 +69,9 @@ class Timeline:
 
     def _apply(self, event: Event) -> None:
         match event.body:
-            case Item(submission=False) as body:
+            case Item(purpose="submission"):
+                pass  # the person's message stands above the trace
+            case Item() as body:
                 place_item(self._tree, event, body)
             case Step() as body:
                 place_step(self._tree, event, body)

@@ -145,7 +145,7 @@ class Transcript:
                 self._submitted(turn, event, body)
             case WorkerStarted():
                 turn.phase = "running"
-            case Item():
+            case Item(purpose=None):
                 self._item(turn, event, body)
             case Step():
                 turn.inner.update(name for name in (body.id, body.call_id) if name)

@@ -176,7 +176,7 @@ def _submitted(event: Event, body: Submitted) -> TurnView:
 
 def is_assistant_message(body: Item) -> bool:
     """Whether an item is a message of the assistant: what counts as an answer."""
-    if body.type not in ("message", ""):
+    if body.type not in ("message", "") or body.purpose is not None:
         return False
     try:
         return bool(decode_json(body.raw, _Role).role == "assistant")

@@ -73,6 +73,8 @@ class OpenTurn:
                 pass
 
     def _follow_item(self, item: Item) -> None:
+        if item.purpose is not None:
+            return
         self.book.close(self.book.closed_by_item(item_head(item)))
         call = item.call_id or item.id
         if is_call_output(item.type):

@@ -8,7 +8,18 @@ from typing import Any, get_args
 from turnlog.errors import DuplicateTurn, InvalidInput, StoreClosed, TooLarge
 from turnlog.events.codec import RawHead, accept_body, accept_raw, check_value, encode_json
 from turnlog.events.ids import check_name
-from turnlog.events.kinds import AttemptDropped, DraftKind, Failure, Item, Reason, Requested, Step, StepKind, StepStatus
+from turnlog.events.kinds import (
+    AttemptDropped,
+    DraftKind,
+    Failure,
+    Item,
+    Purpose,
+    Reason,
+    Requested,
+    Step,
+    StepKind,
+    StepStatus,
+)
 from turnlog.folds.states import TERMINAL, State
 from turnlog.journal.jobs import Accepted
 from turnlog.journal.receipt import Receipt, settled
@@ -104,15 +115,16 @@ class Turn:
         return receipt
 
     def item(
-        self, raw: bytes | Mapping[str, Any], format: str = "responses", *, submission: bool = False
+        self, raw: bytes | Mapping[str, Any], format: str = "responses", *, purpose: Purpose | None = None
     ) -> Receipt[int]:
         """A raw model item, kept byte for byte; it replaces the drafts it is the final form of. Gives its seq.
 
-        A `submission` is the agent's own form of what was submitted: in a history it stands in its place. Raises
-        `NotJson` or `TooLarge` at once.
+        With a `purpose` it is no part of the conversation itself, see `Item`. Raises `NotJson` or `TooLarge` at once.
         """
         fields, head = item_fields(raw, format)
-        body = Item(**fields, submission=submission)
+        if purpose not in (None, *get_args(Purpose)):
+            raise InvalidInput(field="purpose", problem=f"must be one of {', '.join(get_args(Purpose))}")
+        body = Item(**fields, purpose=purpose)
         return self._writer.put(ItemJob(**self._names, body=body, head=head, size_bytes=len(accept_body(body))))
 
     def step(

@@ -249,7 +249,7 @@ class ItemJob(EventJob):
 
     def closing(self, turn: OpenTurn) -> list[OpenDraft]:
         """See `EventJob`."""
-        return turn.book.closed_by_item(self.head)
+        return turn.book.closed_by_item(self.head) if self.body.purpose is None else []
 
     def bodies(self, turn: OpenTurn, closing: list[OpenDraft]) -> list[KnownBody]:
         """See `EventJob`."""

@@ -75,8 +75,8 @@ class Pen:
         match signal:
             case DraftSignal():
                 await self._write_draft(signal)
-            case ItemSignal(raw=raw, format=format_, submission=submission):
-                await self._turn.item(raw, format=format_, submission=submission)
+            case ItemSignal(raw=raw, format=format_, purpose=purpose):
+                await self._turn.item(raw, format=format_, purpose=purpose)
             case StepSignal():
                 await self._turn.put_step(Step(**{field.name: getattr(signal, field.name) for field in fields(signal)}))
                 self._note_waiting(signal)

@@ -80,11 +80,11 @@ def _words(signal: Signal) -> str:
     match signal:
         case DraftSignal(text=text, target=target, kind=kind):
             return f"draft {kind} {target}: {text}"
-        case ItemSignal(raw=raw, submission=submission):
+        case ItemSignal(raw=raw, purpose=purpose):
             assert isinstance(raw, bytes)
             item = json.loads(raw)
             name = item.get("call_id") or item.get("id", "")
-            return f"{'submission' if submission else 'item'} {item['type']} {item.get('role', name)}"
+            return f"{purpose or 'item'} {item['type']} {item.get('role', name)}"
         case StepSignal(id=id_, step=kind, name=name, status=status):
             return f"step {kind} {name} {id_.rpartition('-')[2] if kind == 'phase' else id_} {status}"
         case AttemptDroppedSignal():

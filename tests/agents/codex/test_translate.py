@@ -209,7 +209,7 @@ def test_trap_3_a_compactions_summary_is_no_answer() -> None:
     said = words(replay("compacted")[0])
     assert [word for word in said if "compaction" in word or "assistant" in word] == [
         "step phase compaction ca97f1baa0e4 running",
-        "step phase compaction_summary ca97f1baa0e4/msg_0002 succeeded",
+        "compaction message assistant",
         "step phase compaction ca97f1baa0e4 succeeded",
         "item message assistant",
     ]

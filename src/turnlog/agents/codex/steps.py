@@ -177,21 +177,6 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def message_text(raw: bytes) -> str:
-    """The text of a raw message or thought."""
-    try:
-        item = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return ""
-    parts = [part for field in ("summary", "content") for part in _parts(item, field)]
-    return "\n\n".join(text_of(part.get("text")) for part in parts if isinstance(part, dict))
-
-
-def _parts(item: Any, field: str) -> list[Any]:
-    value = item.get(field) if isinstance(item, dict) else None
-    return value if isinstance(value, list) else []
-
-
 def json_words(value: Any) -> str:
     """Text itself, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

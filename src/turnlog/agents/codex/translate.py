@@ -24,7 +24,6 @@ from turnlog.agents.codex.steps import (
     TOLD_BY_RAW_ITEMS,
     Item,
     json_words,
-    message_text,
     shortened,
     step_inside,
     step_of,
@@ -167,7 +166,7 @@ class Translator:
         if (kind := context_kind(raw)) is not None:
             self.left_out.item(kind, raw)
         elif self._is_summary(head):
-            yield self._summary(head, raw)
+            yield ItemSignal(raw=raw, purpose="compaction")
         elif head.type == "message" and head.role == "user" and not self._echoed and self._held is None:
             self._held = raw
         else:
@@ -183,18 +182,6 @@ class Translator:
             and head.type in _ASSISTANTS
             and head.role in (None, "assistant")
             and head.id not in self._announced
-        )
-
-    def _summary(self, head: _Head, raw: bytes) -> Signal:
-        """What a compaction made of the thread for the model: kept apart, for it is nobody's answer."""
-        return StepSignal(
-            id=f"{self._compacting}/{head.id}",
-            step="phase",
-            name="compaction_summary",
-            title="Codex summarised the thread for itself",
-            status="succeeded",
-            text=shortened(message_text(raw)),
-            extra={"sha256": hashlib.sha256(raw).hexdigest()},
         )
 
     # --- items --------------------------------------------------------------------------------------------------
@@ -231,7 +218,7 @@ class Translator:
             return
         ours = item.get("clientId") == self._client_id
         self._echoed = self._echoed or ours
-        yield ItemSignal(raw=held, submission=ours)
+        yield ItemSignal(raw=held, purpose="submission" if ours else None)
 
     def _compaction(self, status: StepStatus) -> Signal:
         return StepSignal(

@@ -125,7 +125,7 @@ class CodexTurn:
         await self._emit(signal)
         if isinstance(signal, ItemSignal) and self._link.known is not None:
             assert isinstance(signal.raw, bytes)
-            self._echoed = self._echoed or signal.submission
+            self._echoed = self._echoed or signal.purpose == "submission"
             self._link.known.add(signal.raw)
 
     def _finish(self, ended: Ended, translator: Translator) -> Finish:
