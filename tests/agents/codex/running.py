@@ -8,7 +8,11 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
+from turnlog.agents.codex.binary import find_binary
 from turnlog.agents.codex.process import Program
+from turnlog.errors import StartFailed
 from turnlog.events.clock import SystemClock
 from turnlog.testing.fake_app_server import Fake, write_fake
 
@@ -40,9 +44,18 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def program(home: Path, **more: str) -> Program:
-    """A Codex that knows no folder but `home`, and of the environment what it needs."""
+    """A Codex that knows no folder but `home`, and of the environment what it needs: `CODEX_BIN` may name another one.
+
+    Without any Codex the test is skipped.
+    """
     home.mkdir(exist_ok=True)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home), **more}
+    given = {name: os.environ[name] for name in ("PATH", "CODEX_BIN") if name in os.environ}
+    environment = {**given, "HOME": str(home), "CODEX_HOME": str(home), **more}
+    if "CODEX_BIN" not in more:
+        try:
+            find_binary(environment)
+        except StartFailed as error:
+            pytest.skip(str(error.detail))
     return Program(environment=environment, clock=SystemClock())
 
 

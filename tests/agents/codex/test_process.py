@@ -75,8 +75,9 @@ def test_the_real_one_starts_and_ends(tmp_path: Path) -> None:
     """The real Codex shakes hands, tells its version, and is gone when it was closed, twice as well as once."""
 
     async def main() -> None:
-        process = await CodexProcess.start(program(tmp_path))
-        assert process.version == "0.163.0"
+        started = program(tmp_path)
+        process = await CodexProcess.start(started)
+        assert process.version == installed_version(find_binary(started.environment))
         assert process.alive
         reply = await process.connection.request("thread/loaded/list", {})
         assert reply.error is None

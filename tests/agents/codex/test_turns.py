@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ def test_a_plain_turn() -> None:
         assert ran == Ran(state="completed")
         bodies = [event.body for event in stage.events(turn)]
         assert isinstance(bodies[0], Submitted) and isinstance(bodies[1], WorkerStarted)
-        assert (bodies[1].agent, bodies[1].agent_version) == ("codex", "0.163.0")
+        assert (bodies[1].agent, bodies[1].agent_version) == ("codex", stage.agents().version)
         answer = stage.items(turn)[-1]
         assert (answer["id"], answer["content"][0]["text"]) == ("msg_0001", "Hello world")
         closed = [body.closes for body in bodies if isinstance(body, Item) and body.id == "msg_0001"]
@@ -245,8 +244,8 @@ def test_what_a_person_sends_reaches_the_model(content: Any, given: list[dict[st
         run(main(stage))
 
 
-def test_codex_talks_to_nobody_else(tmp_path: Path) -> None:
-    """Its settings are the user's own folder, which we do not write to: all that is new there is Codex's."""
+def test_codexs_own_settings_are_honoured_and_left_alone() -> None:
+    """The provider is the one that Codex's own folder names, and we write nothing into its settings."""
 
     async def main(stage: Stage) -> None:
         config = (stage.folder / "home" / "config.toml").read_bytes()
