@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-import time
 
 import turnlog
+from bench.streams_clients import PAUSE_US
 from turnlog.agents.protocol import DraftSignal, Emit, Finish, ItemSignal, StepSignal, Task
 from turnlog.web.server import guard_of, listening, run_server
-
-PAUSE_S = 0.1
-"""Seconds between two updates of a turn."""
 
 UPDATES = 250
 """Updates of one text, after which it becomes an item, a tool is used, and the next text begins."""
 
 
 class Steady:
-    """Writes a line ten times a second; each line begins with the time at which it was written, between two `@`."""
+    """Writes a line ten times a second; each begins with the time at which it was due, in µs between two `@`.
+
+    Not the time at which it was written: a server that stands still writes nothing, and would seem to be on time.
+    """
 
     name = "steady"
     version = "1"
@@ -27,17 +27,17 @@ class Steady:
     async def run(self, task: Task, emit: Emit) -> Finish:
         """See `Agent`."""
         loop = asyncio.get_running_loop()
-        due = loop.time() + random.Random(task.turn).random() * PAUSE_S
+        due_us = int(loop.time() * 1e6) + random.Random(task.turn).randrange(PAUSE_US)
         number = 0
         while True:
-            lines = 0
-            while lines < UPDATES:
-                await asyncio.sleep(max(0.0, due - loop.time()))
-                due += PAUSE_S
-                lines += 1
-                await emit(DraftSignal(text=f"@{time.monotonic_ns() // 1_000}@ the quick brown fox jumps over it\n"))
+            lines: list[str] = []
+            while len(lines) < UPDATES:
+                await asyncio.sleep(due_us / 1e6 - loop.time())
+                lines.append(f"@{due_us}@ the quick brown fox jumps over it\n")
+                due_us += PAUSE_US
+                await emit(DraftSignal(text=lines[-1]))
             number += 1
-            text = {"type": "output_text", "text": "The quick brown fox has jumped.\n" * UPDATES}
+            text = {"type": "output_text", "text": "".join(lines)}
             await emit(ItemSignal(raw={"type": "message", "role": "assistant", "content": [text]}))
             await emit(StepSignal(id=f"look-{number}", step="tool", name="look", status="running"))
             await emit(StepSignal(id=f"look-{number}", status="succeeded", output="a fox"))
