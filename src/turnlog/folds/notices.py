@@ -30,10 +30,12 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
 
 
+SAFE_TEXT: Final = "Your message is safe."
+
 _KIND_TEXT: Final[dict[NoticeKind, str]] = {
     "queued": "Your message is safe. It waits to be answered.",
     "running": "Your message is safe. It is being answered.",
-    "interrupted": "Your message is safe.",
+    "interrupted": SAFE_TEXT,
     "damaged": "A record here cannot be read. Its neighbours are not affected.",
     "unknown": "A record here was written by a newer version. It is kept as it is.",
     "late": "Something came after this turn had ended. It is kept in the trace.",
@@ -57,8 +59,17 @@ def notice_text(kind: NoticeKind, reason: Reason | None, unknown_calls: int) -> 
     """The sentences of a notice."""
     sentences = [_KIND_TEXT[kind]]
     if kind == "interrupted":
-        sentences.append("The turn was interrupted." if reason is None else _REASON_TEXT[reason])
+        sentences.append(reason_text(reason))
     if unknown_calls:
-        calls = "call" if unknown_calls == 1 else "calls"
-        sentences.append(f"The outcome of {unknown_calls} {calls} is unknown; nothing is run again by itself.")
+        sentences.append(unknown_text(unknown_calls))
     return " ".join(sentences)
+
+
+def reason_text(reason: Reason | None) -> str:
+    """Why a turn ended, in a sentence. None is of an end that cannot be read."""
+    return "The turn was interrupted." if reason is None else _REASON_TEXT[reason]
+
+
+def unknown_text(calls: int) -> str:
+    """What to know of calls that were begun and whose outcome nobody knows."""
+    return f"The outcome of {calls} {'call' if calls == 1 else 'calls'} is unknown; nothing is run again by itself."

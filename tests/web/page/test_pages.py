@@ -15,6 +15,7 @@ from tests.runner.running import answer
 from tests.web.page.dom import Node, Page
 from turnlog.agents.protocol import AgentFactory
 from turnlog.events.clock import SystemClock
+from turnlog.events.kinds import Requested
 from turnlog.limits import TRACE_ROWS_SHOWN
 from turnlog.testing.scripted_agent import ScriptedAgent
 from turnlog.web.app import create_app
@@ -131,12 +132,40 @@ def test_stop_and_retry() -> None:
         await browser.send(browser.form("/interrupt"))
         await settled(browser.log, row.thread)
         await browser.open(f"/t/{row.thread}")
-        assert "stopped on request" in browser.page.thread.text
+        assert "You stopped it." in browser.page.thread.text
         await browser.send(browser.form("/retry"))
         assert "It was asked again" in browser.page.thread.text
         assert len(browser.log.turns(row.thread).rows) == 2
 
     run(play, lambda: ScriptedAgent(gate()))
+
+
+def test_a_decision_is_made_by_a_form() -> None:
+    """What a turn waits for is decided by the buttons of its notice, once: the first decision stands."""
+
+    async def play(browser: Reader) -> None:
+        turn = await browser.log.submit("t", "hello")
+        await turn.start(agent="a")
+        await turn.step("approval-1", kind="approval", title="May it?", status="waiting")
+        page = await browser.open("/t/t")
+        assert page.find("status").text == "An answer waits for your decision."
+        forms = [it for it in page.root.walk() if it.tag == "form" and "decisions" in it.attributes["action"]]
+        yes, no = forms
+        refused = await browser.client.post(yes.attributes["action"], data={"value": "perhaps"})
+        assert (refused.status_code, refused.json()["field"]) == (400, "value")
+        await browser.send(yes)
+        assert "Answering" in browser.page.thread.text
+        await browser.send(no)
+        again = await browser.client.post(
+            no.attributes["action"], data={"value": "decline"}, headers={"accept": "application/json"}
+        )
+        assert again.status_code == 409
+        decided = [it.body for it in browser.log.events("t") if isinstance(it.body, Requested)]
+        assert [(it.approval, it.value, it.by) for it in decided] == [("approval-1", "accept", "the page")]
+        await turn.interrupt("cancelled")
+        await browser.send(yes)
+
+    run(play)
 
 
 def test_one_behind_another() -> None:

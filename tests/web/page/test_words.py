@@ -14,7 +14,8 @@ from tests.web.page.test_frames import fresh, html
 from turnlog.events.codec import encode_json
 from turnlog.events.kinds import Failure, Interrupted, Item, Reason, StepStatus
 from turnlog.folds.nodes import EntryKind
-from turnlog.web.page.words import KIND_WORDS, STATUS_WORDS, argument, duration, one_line, queue_words
+from turnlog.web.page.naming import KIND_WORDS, argument, one_line
+from turnlog.web.page.words import STATUS_WORDS, duration, queue_words
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -36,17 +37,18 @@ def page(thread: Simulator) -> Page:
 
 @pytest.mark.parametrize("reason", get_args(Reason))
 def test_every_reason_has_words(reason: Reason) -> None:
-    """An interrupted turn says that the message is safe, why it ended, what is unknown, and offers to ask again."""
+    """An interrupted turn says why it ended, what is unknown, and offers to ask again; who did not stop it is told that
+    the message is safe."""
     thread = Simulator()
     thread.draft("partial text")
     work = thread._settle("interrupted", "interrupted", "interrupted")
     thread.event(Interrupted(reason=reason, detail="more of it", unknown_calls=["call_7"]), work.turn)
     notice = page(thread).find("notice-turn-1")
-    assert "Your message is safe." in notice.text
+    assert ("Your message is safe." in notice.text) is (reason != "cancelled")
     assert reason.replace("_", " ") not in notice.text or reason in ("failed",)
     assert len(notice.text) > 80
-    assert "call_7" in notice.text
-    assert "more of it" in notice.text
+    assert "The outcome of 1 call is unknown" in notice.text
+    assert ("more of it" in notice.text) is (reason != "cancelled")
     (form,) = [node for node in notice.walk() if node.tag == "form"]
     assert form.attributes["action"] == "/t/t/turns/turn-1/retry"
     assert "Interrupted" in page(thread).find("mark-turn-1:0").text
@@ -73,7 +75,7 @@ def test_states_show_what_can_be_done() -> None:
     thread.complete()
     shown = page(thread)
     assert "without an answer" in shown.find("foot-turn-1").text
-    assert "No trace recorded" in shown.find("notrace-turn-1").text
+    assert "No steps" in shown.find("notrace-turn-1").text
 
 
 def test_a_row_says_what_went_wrong_without_being_opened() -> None:

@@ -8,12 +8,14 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from turnlog.errors import AlreadySettled, InvalidInput
+from turnlog.errors import AlreadyDecided, AlreadySettled, InvalidInput
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.turn import Turn
 from turnlog.web.api import write as api_write
 from turnlog.web.api.input import path_of
+from turnlog.web.page.endings import BY
 from turnlog.web.page.markup import dom_id
+from turnlog.web.page.naming import DECISIONS
 from turnlog.web.paths import path_id
 from turnlog.web.site import Site
 
@@ -93,11 +95,27 @@ async def interrupt(request: Request) -> Response:
     await _form(request)
     thread, turn = path_of(request, "thread"), path_of(request, "turn")
     try:
-        seq = await _site(request).log.request(thread, turn, by="the page")
+        seq = await _site(request).log.request(thread, turn, by=BY)
     except AlreadySettled:
         if _wants_json(request):
             raise
         return _page(thread, turn)  # it ended while somebody reached for the button
+    return api_write.requested(thread, turn, seq) if _wants_json(request) else _page(thread, turn)
+
+
+async def decide(request: Request) -> Response:
+    """Decide what a turn waits for: `value` is `accept` or `decline`, as `turnlog decide` has them."""
+    form = await _form(request, "value")
+    thread, turn, approval = (path_of(request, name) for name in ("thread", "turn", "approval"))
+    value = form.get("value")
+    if value not in dict(DECISIONS):
+        raise InvalidInput(field="value", problem="must be accept or decline")
+    try:
+        seq = await _site(request).log.request(thread, turn, "decide", approval=approval, value=value, by=BY)
+    except (AlreadySettled, AlreadyDecided):
+        if _wants_json(request):
+            raise
+        return _page(thread, turn)  # another one was quicker, and the page shows what was decided
     return api_write.requested(thread, turn, seq) if _wants_json(request) else _page(thread, turn)
 
 

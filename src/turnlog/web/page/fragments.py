@@ -8,6 +8,7 @@
       div#turns (s)              the turns, and what belongs to no turn, in order
         p#empty                  instead of turns when there are none
         section#turn-T (s)       .turn  [data-state] = the turn's state  [data-turn] = its id in paths
+                                 [data-asks] where it waits for a person  [aria-label] = how its question begins
           div#ask-T (s)          .ask
             header#who-T         h2#h-T, time
             div#text-T (s)       .text, pre-wrap; span#text-T:n
@@ -16,16 +17,20 @@
             summary#sum-T        .sum
             ol#steps-T (s)       .steps  [data-keep] when settled: filled by the browser from [data-src]
               li#step-T:E (s)    .step .step-<status> .kind-<kind>
-                div#row-T:E      .row: .kind .name .target .tag .time .failure .next .text, details.io
+                div#row-T:E      .row: p.head (.kind .name .target .end (.tag .time)), .remark, .failure .next, .text,
+                                 details.io
                 ol#kids-T:E (s)  .steps, only when it has children
             p#more-T             link to the turn's own page
-          p#notrace-T            instead of the details, when a settled turn has no steps
+          p#working-T            instead of the details, while a turn that runs has no steps
+          p#notrace-T            instead of the details, when a settled turn has no steps; one never begun has neither
           div#answer-T (s)       .answer  [aria-busy] = true while it runs
+            h2#said-T            .visually-hidden, before the first message
             div#msg-T:n (s)      .msg; children are Markdown blocks: ids begin with msg-T:n, shells are
                                  ul ol li blockquote table tbody pre.hl div.plain, leaves p h3-h6 hr thead tr code span
             p#mark-T:n           .mark after a message that no item of the agent ended
           p#other-T:S            .notice about a record of the turn
-          div#notice-T           .notice .notice-<queued|running|interrupted>, with the forms [data-post=...]
+          div#notice-T           .notice .notice-<queued|running|waiting|interrupted>, with the forms [data-post=...];
+                                 div.asked for each entry that waits for a person
           footer#foot-T          .foot, of settled turns
         section#turn-T.retried   of a turn that was asked again: only p#retried-T
         section#loose-S (s)      .turn.loose: header#who-loose-S, then div#msg-loose-S (s) or div#text-loose-S (s)
@@ -44,11 +49,12 @@ from turnlog.folds.notices import Notice
 from turnlog.folds.states import STARTED, TERMINAL
 from turnlog.folds.transcript import Message
 from turnlog.limits import TRACE_DEPTH_SHOWN, TRACE_ROWS_SHOWN
+from turnlog.web.page.endings import end_detail, notice_words
 from turnlog.web.page.markdown import Markdown
-from turnlog.web.page.markup import Element, dom_id, plain, shell
+from turnlog.web.page.markup import Element, clean, dom_id, element, plain, shell
+from turnlog.web.page.naming import in_words, label, one_line
 from turnlog.web.page.rendering import leaf
-from turnlog.web.page.view import TurnShown
-from turnlog.web.page.words import label
+from turnlog.web.page.view import TurnShown, Unknown
 from turnlog.web.paths import path_id
 
 OTHERS_SHOWN: Final = 20
@@ -59,6 +65,9 @@ FILES_SHOWN: Final = 50
 
 _ROWS_STEP: Final = 50
 """Rows of a running turn leave its page in groups: each time the rows that stay are named."""
+
+_NAME_CHARS: Final = 80
+"""Characters of a question by which its turn is named to those who do not see it."""
 
 _NOTHING: Final = frozenset({"", "{}", "[]", "null", '""'})
 
@@ -110,17 +119,18 @@ class TurnLayout:
             class_="turn retried" if retried else "turn",
             data_turn=self._place.turn,
             data_state=shown.view.state,
-            aria_labelledby=f"retried-{self._tid}" if retried else f"h-{self._tid}",
+            data_asks=bool(shown.waiting),
+            **_named(shown.ask, f"retried-{self._tid}" if retried else f"h-{self._tid}", retried=retried),
         )
 
     def _retried(self, shown: TurnShown) -> Element:
         id_ = f"retried-{self._tid}"
-        return leaf("retried", id_, tid=self._tid, notice=shown.notice, href=self._place.page)
+        return leaf("retried", id_, tid=self._tid, end=_end(shown), unknown=_unknown(shown), href=self._place.page)
 
     def _children(self, shown: TurnShown, rows: Sequence[Element] | None) -> Iterable[Element]:
         state = shown.view.state
         yield self._ask(shown)
-        if state != "submitted":
+        if state in STARTED or shown.view.started_at is not None or shown.others:
             yield self._trace(shown, rows)
         yield shell("div", f"answer-{self._tid}", self._messages(shown), class_="answer", aria_busy=_busy(shown))
         yield from _others(f"other-{self._tid}:", shown.others)
@@ -145,8 +155,8 @@ class TurnLayout:
 
     def _trace(self, shown: TurnShown, rows: Sequence[Element] | None) -> Element:
         running = shown.view.state in STARTED
-        if not running and not shown.steps.steps and not rows:
-            return self._leaf("notrace")
+        if not shown.steps.steps and not rows:
+            return self._leaf("working" if running else "notrace", view=shown.view)
         left_out = 0
         if rows is None:
             entries, left_out = newest(shown.entries)
@@ -154,7 +164,10 @@ class TurnLayout:
         fetched = not running and not self._alone
         steps = shell("ol", f"steps-{self._tid}", rows, class_="steps", data_keep=fetched)
         href = self._place.page
-        children = [self._leaf("sum", steps=shown.steps, view=shown.view, running=running), steps]
+        children = [
+            self._leaf("sum", steps=shown.steps, waiting=shown.waiting, view=shown.view, running=running),
+            steps,
+        ]
         if not self._alone:
             told = len(shown.entries) - left_out
             children.append(self._leaf("more", href=href, left_out=left_out, shown=told))
@@ -172,6 +185,8 @@ class TurnLayout:
 
     def _messages(self, shown: TurnShown) -> list[Element]:
         made: list[Element] = []
+        if shown.answer:
+            made.append(element("h2", f"said-{self._tid}", "Answer", class_="visually-hidden"))
         for number, message in enumerate(shown.answer):
             name = f"{self._tid}:{number}"
             made.append(shell("div", f"msg-{name}", self._blocks(number, message), class_="msg", dir="auto"))
@@ -197,11 +212,33 @@ class TurnLayout:
             notice=notice,
             view=shown.view,
             shown=bool(shown.answer),
-            detail=shown.detail,
+            waiting=shown.waiting,
+            unknown=_unknown(shown),
+            end=_end(shown),
+            detail=end_detail(notice.reason, shown.detail),
             queue_place=shown.queue_place or 0,
             base=self._place.forms,
             retry_href=f"{self._place.thread_path}/turn/{path_id(notice.retried_by)}" if notice.retried_by else None,
         )
+
+
+def _end(shown: TurnShown) -> str | None:
+    """How an interrupted turn ended, in words."""
+    if shown.notice is None or shown.notice.kind != "interrupted":
+        return None
+    return notice_words(shown.notice.reason, shown.detail, began=shown.view.started_at is not None)
+
+
+def _unknown(shown: TurnShown) -> Unknown:
+    """The calls of unknown outcome: also those that its end names and its trace does not have."""
+    told = len(shown.notice.unknown_calls) if shown.notice is not None else 0
+    return shown.unknown._replace(calls=max(shown.unknown.calls, told))
+
+
+def _named(ask: Message | None, id_: str, *, retried: bool) -> dict[str, str]:
+    """The name of a turn's region: how its question begins, else what the element `id_` says."""
+    label = "" if ask is None or retried else one_line(ask.text, _NAME_CHARS)
+    return {"aria_label": clean(label)} if label else {"aria_labelledby": id_}
 
 
 def _busy(shown: TurnShown) -> str:
@@ -252,12 +289,12 @@ class Rows:
         return last[2]
 
     def _row(self, sid: str, entry: Entry, orphan: str | None) -> Element:
+        entry = in_words(entry)
         args = None if (entry.args or "").strip() in _NOTHING else entry.args
         io = [("Arguments", args, 0)] if args else []
         io += [("Output", entry.output, entry.output_bytes)] if entry.output else []
         item = None if entry.item is None else f"/api/threads/{self._place.thread}/items/{entry.item}"
-        answer = entry.kind == "message" and entry.parent is None
-        return leaf("row", f"row-{sid}", sid=sid, entry=entry, orphan=orphan, io=io, item=item, is_answer=answer)
+        return leaf("row", f"row-{sid}", sid=sid, entry=entry, orphan=orphan, io=io, item=item)
 
     def name(self, entry: Entry, taken: dict[str, Entry]) -> str:
         """The name of an entry in element ids; no two entries of a page have the same."""

@@ -8,8 +8,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from turnlog.events.clock import rfc3339
-from turnlog.limits import ROW_TEXT_CHARS
-from turnlog.web.page import words
+from turnlog.folds.notices import unknown_text
+from turnlog.limits import ROW_TEXT_CHARS, SUBMISSION_BYTES_MAX
+from turnlog.web.page import endings, naming, words
 from turnlog.web.page.markup import Element, clean
 from turnlog.web.paths import path_id
 
@@ -17,6 +18,9 @@ from turnlog.web.paths import path_id
 def _cut(text: str, most: int = ROW_TEXT_CHARS) -> str:
     return text if len(text) <= most else text[:most] + "…"
 
+
+_BESIDE_BYTES: Final = 1_024
+"""What stands in a submission beside its message: role, key, digest and the path of the workspace."""
 
 _environment: Final = Environment(
     loader=PackageLoader("turnlog.web.page"),
@@ -31,24 +35,30 @@ _environment.filters |= {
     "cut": _cut,
     "is_cut": lambda text: len(text) > ROW_TEXT_CHARS,
     "path_id": path_id,
-    "kind_word": words.KIND_WORDS.__getitem__,
+    "kind_word": naming.KIND_WORDS.__getitem__,
     "state_word": words.STATE_WORDS.__getitem__,
     "status_word": words.STATUS_WORDS.__getitem__,
     **{
         maker.__name__: maker
         for maker in (
+            endings.notice_words,
+            naming.argument,
+            naming.decisions,
+            naming.label,
+            naming.one_line,
+            naming.remark,
+            naming.target,
+            unknown_text,
             words.amount,
             words.duration,
-            words.label,
             words.moment,
-            words.one_line,
             words.queue_words,
             words.summary,
-            words.target,
             words.usage_words,
         )
     },
 }
+_environment.globals["message_bytes_max"] = SUBMISSION_BYTES_MAX - _BESIDE_BYTES
 
 
 def leaf(name: str, id_: str, **values: Any) -> Element:

@@ -26,10 +26,10 @@ from turnlog.web.api.input import check_query, cursor_seq, path_of
 from turnlog.web.page import forms
 from turnlog.web.page.live import reset
 from turnlog.web.page.markup import dom_id, page_html
+from turnlog.web.page.naming import one_line
 from turnlog.web.page.rendering import document, trusted
 from turnlog.web.page.thread_view import ThreadPage, load
 from turnlog.web.page.turn_page import trace_rows, turn_page
-from turnlog.web.page.words import one_line
 from turnlog.web.paths import path_id
 from turnlog.web.site import Site
 from turnlog.web.stream.sse import EventStream
@@ -118,7 +118,9 @@ async def thread(request: Request) -> Response:
 
 
 def _status(page: ThreadPage) -> str:
-    """What a screen reader is told first: whether something is being answered."""
+    """What a screen reader is told first: whether a person is waited for, or something is being answered."""
+    if any(source.asks for source in page.turns):
+        return "An answer waits for your decision."
     return "An answer is being written." if any(source.open for source in page.turns) else ""
 
 
@@ -210,6 +212,7 @@ ROUTES: Final = [
     Route("/t/{thread}/turns", forms.submit, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/interrupt", forms.interrupt, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/retry", forms.retry, methods=["POST"]),
+    Route("/t/{thread}/turns/{turn}/decisions/{approval}", forms.decide, methods=["POST"]),
     Route("/t/{thread}/turn/{turn}", turn),
     Route("/t/{thread}/turn/{turn}/trace", trace),
     Route("/static/{name}", static),

@@ -10,11 +10,11 @@ from turnlog.folds.entries import Entry
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.log import Log
-from turnlog.limits import PAGE_ROWS_MAX, TRACE_ROWS_SHOWN
+from turnlog.limits import TRACE_ROWS_SHOWN
 from turnlog.web.page.fragments import Place, Rows, TurnLayout, names_of
 from turnlog.web.page.markup import Element, dom_id
 from turnlog.web.page.rendering import leaf
-from turnlog.web.page.view import TurnSource
+from turnlog.web.page.view import TurnSource, rows_of
 from turnlog.web.paths import path_id
 
 
@@ -87,15 +87,14 @@ def _source(log: Log, thread: str, row: ListedTurn) -> TurnSource:
     for draft in log.drafts(thread):
         if draft.turn == row.turn:
             source.draft(draft)
-    if row.hidden:
-        children = (it.turn for it in log.turns(thread, limit=PAGE_ROWS_MAX).rows if it.retry_of == row.turn)
-        for child in children:
-            source.retried(child, 0)
+    if row.retried_by is not None:
+        source.retried(row.retried_by, 0)
     return source
 
 
 def in_tree(entries: Sequence[Entry]) -> list[Entry]:
-    """Entries with each parent directly before what is in it."""
+    """The rows of a trace, each parent directly before what is in it."""
+    entries = rows_of(entries)
     inside: dict[str | None, list[Entry]] = {}
     known = {entry.id for entry in entries}
     for entry in entries:

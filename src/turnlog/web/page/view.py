@@ -5,6 +5,7 @@ Pure: fed with a turn's events and the text of its open drafts, a `TurnShown` de
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,6 +18,10 @@ from turnlog.folds.states import TERMINAL
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message, Transcript
 from turnlog.folds.turn import TurnView
+from turnlog.web.page.naming import is_own_note, label, target
+
+UNKNOWN_SHOWN: Final = 10
+"""Calls of unknown outcome that a notice names: the trace has them all."""
 
 
 class Steps(NamedTuple):
@@ -29,11 +34,26 @@ class Steps(NamedTuple):
     now: Entry | None = None
 
 
+class Called(NamedTuple):
+    """A call, in the words of its row."""
+
+    name: str
+    target: str
+
+
+class Unknown(NamedTuple):
+    """The calls of a turn whose outcome nobody knows, the first of them by name."""
+
+    calls: int = 0
+    named: tuple[Called, ...] = ()
+
+
 class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     """A turn as a page shows it. `queue_place` is the number of open turns before it, None unless it waits.
 
     `entries` is the trace of a turn that runs, and empty once it has settled: it is then fetched when somebody opens
     it. `notice` is the turn's own one, `others` tell of records in it. `detail` says more of why it was interrupted.
+    `waiting` are the entries that wait for a person, once it was asked to end none.
     """
 
     view: TurnView
@@ -42,6 +62,8 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     notice: Notice | None
     others: tuple[Notice, ...]
     entries: tuple[Entry, ...]
+    waiting: tuple[Entry, ...]
+    unknown: Unknown
     steps: Steps
     detail: str | None
     queue_place: int | None
@@ -59,9 +81,11 @@ class TurnSource:
         self.touched = seq_first
         self._timeline: Timeline | None = Timeline(turn)
         self._transcript = Transcript()
-        self._settled: tuple[TurnView, Steps] | None = None
+        self._settled: tuple[TurnView, Steps, Unknown] | None = None
         self._detail: str | None = None
         self._started = False
+        self.asks = False
+        """Whether the last view had something that waits for a person."""
 
     @property
     def open(self) -> bool:
@@ -86,7 +110,7 @@ class TurnSource:
             if isinstance(event.body, Interrupted):
                 self._detail = event.body.detail
             if view.state in TERMINAL:
-                self._settled, self._timeline = (view, steps_of(entries)), None
+                self._settled, self._timeline = (view, steps_of(entries), _unknown(entries)), None
 
     def draft(self, chunk: Draft) -> None:
         """Take one chunk of an open draft of this turn."""
@@ -101,22 +125,26 @@ class TurnSource:
 
     def view(self, queue_place: int | None = None) -> TurnShown:
         """The turn as it stands."""
-        entries: tuple[Entry, ...] = ()
+        entries, unknown = tuple[Entry, ...](), Unknown()
         if self._settled is not None:
-            view, steps = self._settled
+            view, steps, unknown = self._settled
         else:
             assert self._timeline is not None
             view, entries = self._fold(self._timeline)
             steps = steps_of(entries)
         said = self._transcript.view()
         messages, notices = said.messages, said.notices
+        waiting = () if view.interrupt_requested else tuple(it for it in entries if it.status == "waiting")
+        self.asks = bool(waiting)
         return TurnShown(
             view=view,
             ask=next((message for message in messages if message.role != "assistant"), None),
             answer=tuple(message for message in messages if message.role == "assistant"),
             notice=next((notice for notice in notices if notice.kind in OWN), None),
             others=tuple(notice for notice in notices if notice.kind not in OWN),
-            entries=entries,
+            entries=tuple(rows_of(entries)),
+            waiting=waiting,
+            unknown=unknown,
             steps=steps,
             detail=self._detail,
             queue_place=queue_place,
@@ -141,7 +169,7 @@ OWN: Final = frozenset({"queued", "running", "interrupted"})
 def steps_of(entries: tuple[Entry, ...]) -> Steps:
     """The counts of a trace."""
     shown = [entry for entry in entries if is_step(entry)]
-    running = [entry for entry in shown if entry.status in ("running", "waiting")]
+    running = [entry for entry in shown if entry.status == "running"]
     return Steps(
         steps=len(shown),
         tools=sum(entry.kind == "tool" for entry in shown),
@@ -152,5 +180,20 @@ def steps_of(entries: tuple[Entry, ...]) -> Steps:
 
 
 def is_step(entry: Entry) -> bool:
-    """Whether an entry counts as a step: not the answer's own messages, nor what came late."""
-    return not (entry.kind == "message" and entry.parent is None) and entry.mark != "late"
+    """Whether an entry counts as a step: a row, but none that came late or tells how the turn ended."""
+    return is_row(entry) and entry.mark != "late" and not is_own_note(entry, "interrupted", "interrupt_requested")
+
+
+def is_row(entry: Entry) -> bool:
+    """Whether an entry stands in the trace: all but the answer's own messages, which stand below it."""
+    return entry.kind != "message" or entry.parent is not None or entry.mark is not None
+
+
+def rows_of(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that stand in the trace."""
+    return [entry for entry in entries if is_row(entry)]
+
+
+def _unknown(entries: Iterable[Entry]) -> Unknown:
+    calls = [entry for entry in entries if entry.kind == "tool" and entry.status == "unknown"]
+    return Unknown(len(calls), tuple(Called(label(call), target(call)) for call in calls[:UNKNOWN_SHOWN]))
