@@ -70,7 +70,8 @@ def test_late_texts_miss() -> None:
 
 async def asked() -> AsyncIterator[Requested]:
     """Nobody asks for anything."""
-    for request in ():
+    nothing: tuple[Requested, ...] = ()
+    for request in nothing:
         yield request
 
 
