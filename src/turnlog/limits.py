@@ -163,6 +163,9 @@ READ_EVENTS_MAX: Final = 1_000
 READ_BYTES_MAX: Final = 4 * 1_024 * 1_024
 """Bytes of bodies read from an engine at once, whatever the number of events."""
 
+READS_TOGETHER_MAX: Final = 64
+"""Reads of followers that are answered together: each takes some 50 µs, the first does not wait for hundreds."""
+
 VIEW_TEXT_BYTES_MAX: Final = 64 * 1_024
 """UTF-8 bytes of one argument or output a view shows; the entry says what was cut, the whole is read on demand."""
 

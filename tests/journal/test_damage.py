@@ -130,7 +130,7 @@ def test_late_drafts_behind_many_events(store: Store, log: Log, monkeypatch: pyt
     assert stores.texts(store.open()) == ["seen"]
 
 
-@pytest.mark.parametrize("way", ["_outcome_of", "Writer._release"])
+@pytest.mark.parametrize("way", ["outcome_of", "Writer._release"])
 def test_a_defect_in_the_writer_leaves_nobody_waiting(
     store: Store, log: Log, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

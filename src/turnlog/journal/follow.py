@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from turnlog.engines.protocol import Engine, Tail
 from turnlog.errors import CursorUnprovable, StoreClosed
 from turnlog.events.kinds import Draft, Event
+from turnlog.journal.aside import Aside
 from turnlog.journal.receipt import Wake
 from turnlog.journal.records import decode_chunk, decode_record
 from turnlog.limits import CHANGES_PENDING_MAX, READ_EVENTS_MAX
@@ -200,30 +202,37 @@ class Batch(NamedTuple):
     rev: int
 
 
-async def batches(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Batch, None]:
+async def batches(engine: Engine, hub: Hub, aside: Aside, thread: str, after: int) -> AsyncGenerator[Batch, None]:
     """Events after `after` in order, each open draft whole, then everything as it becomes durable. The first comes at
     once, even when it is empty; later ones bring something."""
     rev, first = 0, True
     with hub.subscribe(thread) as follower:
         while True:
             follower.listen()
-            tail = engine.tail(thread, after=after, rev=rev, limit=READ_EVENTS_MAX)
-            events = [decode_record(thread, record) for record in tail.events]
-            after = events[-1].seq if events else after
-            caught_up = after >= tail.head
-            drafts = joined(tail) if caught_up else []
-            if caught_up:
-                rev = tail.rev
-            if events or drafts or first:
+            batch, caught_up = await aside.read(partial(_next_batch, engine, thread, after, rev))
+            after, rev = batch.head, batch.rev
+            if batch.events or batch.drafts or first:
                 first = False
-                yield Batch(events, drafts, after, rev)
+                yield batch
             if caught_up:
                 await follower.wait()
 
 
-async def follow(engine: Engine, hub: Hub, thread: str, after: int) -> AsyncGenerator[Event | Draft, None]:
+def _next_batch(engine: Engine, thread: str, after: int, rev: int) -> tuple[Batch, bool]:
+    """What comes after a position, and whether that was all."""
+    tail = engine.tail(thread, after=after, rev=rev, limit=READ_EVENTS_MAX)
+    events = [decode_record(thread, record) for record in tail.events]
+    after = events[-1].seq if events else after
+    if after < tail.head:
+        return Batch(events, [], after, rev), False
+    return Batch(events, joined(tail), after, tail.rev), True
+
+
+async def follow(
+    engine: Engine, hub: Hub, aside: Aside, thread: str, after: int
+) -> AsyncGenerator[Event | Draft, None]:
     """What `batches` gives, one by one."""
-    async with aclosing(batches(engine, hub, thread, after)) as stream:
+    async with aclosing(batches(engine, hub, aside, thread, after)) as stream:
         async for batch in stream:
             for event in batch.events:
                 yield event

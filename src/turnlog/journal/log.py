@@ -19,6 +19,7 @@ from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check
 from turnlog.events.kinds import Attachment, Draft, Event, Requested, RequestWhat, Submitted, ThreadItem
 from turnlog.folds.entries import TimelineView
 from turnlog.folds.history import History
+from turnlog.journal.aside import Aside
 from turnlog.journal.follow import Batch, Hub, batches, changes, follow, parse_cursor
 from turnlog.journal.jobs import (
     Accepted,
@@ -62,6 +63,7 @@ class Log:
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
         self._hub = Hub()
+        self._aside = Aside()
         self._reading = Reading(engine)
         self._closing = threading.Lock()
         self._closed = False
@@ -92,6 +94,7 @@ class Log:
                 return
             self._writer.close()
             self._closed = True
+            self._aside.close()
             try:
                 self._engine.lease(self.owner, 0)
             finally:
@@ -337,11 +340,14 @@ class Log:
         First the events after it, then each open draft whole, then what comes. A thread that does not exist yet is
         waited for. Raises `CursorUnprovable`, and `StoreClosed` when the log is closed meanwhile.
         """
-        return follow(self._engine, self._hub, thread, self._cursor(thread, after))
+        return follow(self._engine, self._hub, self._aside, thread, self._cursor(thread, after))
 
     def watch(self, thread: str, after: int | str = 0) -> AsyncGenerator[Batch, None]:
-        """The same as `follow`, with what became durable together in one piece and the position after it."""
-        return batches(self._engine, self._hub, thread, self._cursor(thread, after))
+        """The same as `follow`, with what became durable together in one piece and the position after it.
+
+        The call itself reads the head, and may wait for the disk; what it gives reads beside its event loop.
+        """
+        return batches(self._engine, self._hub, self._aside, thread, self._cursor(thread, after))
 
     def changes(self) -> AsyncGenerator[frozenset[str] | None, None]:
         """Which threads changed since it was asked last, by whatever process: events, and text of drafts.

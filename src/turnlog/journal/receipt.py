@@ -82,6 +82,14 @@ Wake = tuple[asyncio.AbstractEventLoop, Callable[[], None]]
 """A callback and the loop it is to be run in."""
 
 
+def outcome_of(task: Callable[[], T], receipt: Receipt[T]) -> Settlement:
+    """What running `task` makes of its receipt."""
+    try:
+        return receipt, task(), None
+    except Exception as error:  # it is the answer of who asked
+        return receipt, None, error
+
+
 def settled(value: T) -> Receipt[T]:
     """A receipt whose outcome is known from the start."""
     receipt: Receipt[T] = Receipt()

@@ -27,7 +27,7 @@ from turnlog.journal.health import Health
 from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.lanes import Lanes
 from turnlog.journal.plan import Desk, Plan
-from turnlog.journal.receipt import Receipt, Settlement, settle
+from turnlog.journal.receipt import Receipt, Settlement, outcome_of, settle
 from turnlog.journal.recovery import Recovered
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load, lose
 from turnlog.journal.turn_jobs import DraftPart, EventJob, FlushJob, InterruptJob, TurnJob
@@ -174,7 +174,7 @@ class Writer:
                 receipt for job in jobs for receipt in _all_receipts(job)
             ]
             for task, receipt in tasks:
-                settle([_outcome_of(task, receipt)])
+                settle([outcome_of(task, receipt)])
             if jobs:
                 self._rested = False
                 self._batch(jobs)
@@ -386,10 +386,3 @@ def _all_receipts(job: Job) -> list[Receipt[Any]]:
 
 def _refused(job: Job, error: BaseException) -> list[Settlement]:
     return [(receipt, None, error) for receipt in job.receipts()]
-
-
-def _outcome_of(task: Callable[[], Any], receipt: Receipt[Any]) -> Settlement:
-    try:
-        return receipt, task(), None
-    except Exception as error:  # it is the answer of who asked
-        return receipt, None, error

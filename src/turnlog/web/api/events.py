@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.errors import CursorUnprovable
+from turnlog.web.api.answer import read
 from turnlog.web.api.input import check_query, cursor_seq, path_of
 from turnlog.web.api.read import events_page
 from turnlog.web.site import Site
@@ -32,7 +33,7 @@ async def events(request: Request) -> Response:
     site: Site = request.app.state.site
     thread = path_of(request, "thread")
     try:
-        after = cursor_seq(site.log, thread, cursor_given(request))
+        after = await read(request, lambda log: cursor_seq(log, thread, cursor_given(request)))
     except CursorUnprovable as error:
         head = int(error.head.rpartition(".")[2])
         return EventStream(site, _frames(site, thread, head, reset_frame(error)))

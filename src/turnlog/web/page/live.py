@@ -67,7 +67,8 @@ class LivePage:
     async def _follow(self) -> None:
         try:
             self._page = await run_sync(load, self._log, self._thread)
-            async with aclosing(self._log.watch(self._thread, self._page.head)) as batches:
+            news = await run_sync(self._log.watch, self._thread, self._page.head)
+            async with aclosing(news) as batches:
                 async for batch in batches:
                     began = asyncio.get_running_loop().time()
                     await self._take(batch)

@@ -69,8 +69,9 @@ class ThreadFeed:
 
     async def _read(self) -> None:
         try:
-            self._floor = self._log.thread(self._thread).head
-            async with aclosing(self._log.watch(self._thread, self._floor)) as batches:
+            self._floor = (await anyio.to_thread.run_sync(self._log.thread, self._thread)).head
+            news = await anyio.to_thread.run_sync(self._log.watch, self._thread, self._floor)
+            async with aclosing(news) as batches:
                 async for batch in batches:
                     self._take(batch)
                     self._bell.ring()
@@ -126,7 +127,7 @@ class ThreadFeed:
         seq, place = after, -1
         while True:
             if place < self._base and self._head >= 0 and seq < self._floor:
-                missed = self._log.events(self._thread, after=seq, bytes_max=STREAM_PIECE_BYTES)
+                missed = await anyio.to_thread.run_sync(self._missed, seq)
                 while seq < self._floor and (page := await anyio.to_thread.run_sync(self._page, missed)):
                     seq = page[-1][0]
                     yield b"".join(data for _, data in page)
@@ -142,6 +143,10 @@ class ThreadFeed:
                 raise self._error
             else:
                 await self._bell.wait()
+
+    def _missed(self, seq: int) -> Iterator[Event]:
+        """The events after a seq, from the log. Runs in a thread."""
+        return self._log.events(self._thread, after=seq, bytes_max=STREAM_PIECE_BYTES)
 
     def _page(self, missed: Iterator[Event]) -> list[tuple[int, bytes]]:
         """The next frames of events read from the log, about as many as are sent at once. Runs in a thread."""
