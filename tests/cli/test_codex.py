@@ -142,7 +142,7 @@ def wait_for(place: str, wanted: Any) -> None:
         "GET", place.partition("/turns/")[0] + "/events", headers={"Accept": "text/event-stream"}
     ) as told:
         for _ in told.iter_lines():
-            if any(wanted(entry) for entry in httpx.get(place).json()["entries"]):
+            if any(wanted(entry) for entry in httpx.get(place).raise_for_status().json()["entries"]):
                 return
     raise AssertionError("the stream ended before")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,13 +12,16 @@ import pytest
 
 from turnlog.agents.codex.binary import find_binary
 from turnlog.agents.codex.process import Program
+from turnlog.agents.protocol import Task
 from turnlog.errors import StartFailed
 from turnlog.events.clock import SystemClock
+from turnlog.events.kinds import Requested
 from turnlog.testing.fake_app_server import Fake, write_fake
 
 T = TypeVar("T")
 
 WAIT_S = 60.0
+PROCESSES = Path("/proc")
 
 
 RESTING = {"codex resting", "codex reader", "codex stderr", "codex dropping", "codex closing"}
@@ -65,8 +68,10 @@ def fake_program(folder: Path, script: Fake) -> Program:
 
 def servers() -> list[int]:
     """The Codex processes of this test that are alive."""
+    if not PROCESSES.exists():
+        pytest.skip("only on systems that show their processes")
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
+    for folder in PROCESSES.glob("[0-9]*"):
         try:
             state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
             ours = int(parent) == os.getpid() and b"app-server" in (folder / "cmdline").read_bytes()
@@ -75,3 +80,13 @@ def servers() -> list[int]:
         if ours and state != "Z":
             found.append(int(folder.name))
     return found
+
+
+async def nobody_asks() -> AsyncIterator[Requested]:
+    nobody: list[Requested] = []
+    for request in nobody:
+        yield request
+
+
+def task(workspace: Path | None) -> Task:
+    return Task(thread="t", turn="u", content="", history=[], workspace=workspace, model=None, requests=nobody_asks())

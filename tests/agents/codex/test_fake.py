@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from turnlog.agents.codex import Program
+from turnlog.agents.codex import link as link_module
 from turnlog.agents.codex import turn as turn_module
 from turnlog.testing.fake_app_server import Exit, Fake, Raw, Refuse, Reply, Send, received
 
@@ -230,4 +231,47 @@ def test_a_history_that_is_refused_fails_the_turn_and_drops_the_thread() -> None
         assert sent.count("turn/start") == 1
 
     with faked(**script) as stage:
+        run(main(stage))
+
+
+USER = raw(
+    {
+        "type": "message",
+        "id": "msg_u",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "hello"}],
+        "internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]},
+    }
+)
+WHOLE = [STARTED, BEGAN, USER, answer("fine"), ended()]
+
+
+def asked_of(stage: Stage, method: str) -> int:
+    sent = [message.get("method") for message in received(stage.folder / "fake-codex")]
+    return sent.count(method)
+
+
+def test_a_thread_that_codex_has_unloaded_is_made_again() -> None:
+    """Codex may let a thread go by itself: it is asked before each turn, and a new one is given the history."""
+
+    async def main(stage: Stage) -> None:
+        for _ in range(2):
+            assert (await stage.ask("hello"))[0].state == "completed"
+        assert (asked_of(stage, "thread/start"), asked_of(stage, "thread/inject_items")) == (2, 1)
+
+    with faked(turn_start=WHOLE, **{"thread_loaded/list": [Reply({"data": []})]}) as stage:
+        run(main(stage))
+
+
+@pytest.mark.parametrize("stuck", [[], [Exit(1)], [Reply({})], [Refuse("no")]])
+def test_a_process_that_hangs_between_turns_is_replaced(stuck: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resting process that does not answer, or not well, gets no turn: another one does, and nobody notices."""
+    monkeypatch.setattr(link_module, "CODEX_STOP_S", 0.3)
+
+    async def main(stage: Stage) -> None:
+        for _ in range(2):
+            assert (await stage.ask("hello"))[0].state == "completed"
+        assert asked_of(stage, "thread/start") == 2
+
+    with faked(turn_start=WHOLE, **{"thread_loaded/list": stuck}) as stage:
         run(main(stage))

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from turnlog.agents.codex import pool as pool_module
 from turnlog.agents.codex.pool import CodexPool
-from turnlog.agents.protocol import ItemSignal, Task
+from turnlog.agents.protocol import ItemSignal
 from turnlog.errors import StartFailed
-from turnlog.events.kinds import Requested
 from turnlog.runner import run_turn
 from turnlog.testing.fake_app_server import Fake, Refuse
 from turnlog.testing.responses_answers import text
 from turnlog.testing.scripted_agent import ScriptedAgent
 
-from .running import fake_program, run, servers, until
+from .running import fake_program, run, servers, task, until
 from .stage import THREAD, Stage, same_items, staged
 
 
@@ -118,13 +116,3 @@ def test_without_a_folder_nothing_is_started(tmp_path: Path) -> None:
         assert not servers()
 
     run(main())
-
-
-async def nobody_asks() -> AsyncIterator[Requested]:
-    nobody: list[Requested] = []
-    for request in nobody:
-        yield request
-
-
-def task(workspace: Path | None) -> Task:
-    return Task(thread="t", turn="u", content="", history=[], workspace=workspace, model=None, requests=nobody_asks())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -255,6 +258,33 @@ def test_codexs_own_settings_are_honoured_and_left_alone() -> None:
 
     with staged() as stage:
         run(main(stage))
+
+
+def test_codex_talks_to_its_provider_alone() -> None:
+    """While it answers, the sockets of the process lead to the provider that its settings name, and nowhere else."""
+
+    async def main(stage: Stage) -> None:
+        stage.endpoint.script(text("not alone", chunks=2, gate=(gate := threading.Event())))
+        async with stage.asking("hello") as (turn, _):
+            await stage.shown(turn, lambda seen: seen == "not a")
+            (server,) = servers()
+            port = urlsplit(stage.endpoint.url).port
+            assert peers(server) == {f"0100007F:{port:04X}"}
+            gate.set()
+
+    with staged() as stage:
+        run(main(stage))
+
+
+def peers(pid: int) -> set[str]:
+    """The other ends of a process's sockets, as the kernel writes them: address and port in hexadecimal."""
+    links = [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+    found = set()
+    for kind in ("tcp", "tcp6", "udp", "udp6"):
+        rows = [line.split() for line in Path(f"/proc/{pid}/net/{kind}").read_text().split("\n")[1:] if line]
+        found |= {row[2] for row in rows if row[9] in inodes}
+    return found
 
 
 def test_a_process_ends_with_its_event_loop() -> None:
