@@ -31,7 +31,7 @@ def test_a_place_counts_the_open_turns_before_it(log: Log) -> None:
 
 
 def test_a_retried_turn_is_hidden_on_every_page(log: Log) -> None:
-    """A turn that a later one asks again is hidden, wherever its child stands; the child and others are not."""
+    """A turn that a later one asks again names it and is hidden, wherever that one stands; it and others are not."""
     for text in ("one", "two"):
         log.submit("t", text).result().interrupt("failed").result()
     first = log.turns("t").rows[1].turn
@@ -45,7 +45,7 @@ def test_a_retried_turn_is_hidden_on_every_page(log: Log) -> None:
         if (before := page.next) is None:
             break
     assert paged == whole
-    assert log.turn_view("t", first).hidden
+    assert log.turn_view("t", first).retried_by == log.turns("t").rows[0].turn
 
 
 def test_a_row_and_a_trace_are_put_together(log: Log) -> None:

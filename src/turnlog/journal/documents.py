@@ -35,7 +35,7 @@ def thread_row(view: ThreadView) -> shapes.ThreadRow:
 
 def turn_row(row: ListedTurn) -> shapes.TurnRow:
     """A turn in a list."""
-    return shapes.TurnRow(**_fields(row))
+    return shapes.TurnRow(**_fields(row), hidden=row.hidden)
 
 
 def threads_document(page: ViewPage[ThreadView]) -> shapes.Threads:

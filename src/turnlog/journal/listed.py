@@ -18,15 +18,20 @@ class ListedTurn(TurnView, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """A turn in a list.
 
     `owner` is the log that may write it, or wrote it last. `queue_place` counts the open turns of its thread that a
-    submitted turn waits for, None for all others. `hidden` tells that a later turn asked the same again, `pruned` that
-    its trace was removed.
+    submitted turn waits for, None for all others. `retried_by` is the later turn that asked the same again, `pruned`
+    tells that the trace was removed.
     """
 
     thread: str
     owner: str | None = None
     queue_place: int | None = None
-    hidden: bool = False
+    retried_by: str | None = None
     pruned: bool = False
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a later turn asked the same again."""
+        return self.retried_by is not None
 
     @property
     def view(self) -> TurnView:
@@ -35,27 +40,29 @@ class ListedTurn(TurnView, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     def beside(self, view: TurnView) -> ListedTurn:
         """A fold of the same turn with what this row tells beside it: for a trace that was read a moment later."""
-        return _listed(self.thread, self.owner, self.queue_place, self.hidden, view)
+        return _listed(self.thread, self.owner, self.queue_place, self.retried_by, view)
 
 
 _FOLDED: Final = TurnView.__struct_fields__
 
 
-def _listed(thread: str, owner: str | None, place: int | None, hidden: bool, view: TurnView) -> ListedTurn:
+def _listed(thread: str, owner: str | None, place: int | None, retried_by: str | None, view: TurnView) -> ListedTurn:
     fields = {name: getattr(view, name) for name in _FOLDED}
     place = place if view.state == "submitted" else None
-    return ListedTurn(**fields, thread=thread, owner=owner, queue_place=place, hidden=hidden)
+    return ListedTurn(**fields, thread=thread, owner=owner, queue_place=place, retried_by=retried_by)
 
 
 def listed(engine: Engine, rows: Sequence[TurnRow]) -> tuple[ListedTurn, ...]:
     """The rows of a page, in its order. What stands beside the folds is of now, which may be a moment later."""
     places = _places(engine, {row.thread for row in rows if row.phase is Phase.SUBMITTED})
-    asked_again = {(row.thread, row.retry_of) for row in rows if row.retry_of is not None}
+    children = {(row.thread, row.retry_of): row.turn for row in rows if row.retry_of is not None}
     found = []
     for row in rows:
         view, pair = turn_view(engine, row), (row.thread, row.turn)
-        hidden = pair in asked_again or (view.state == "interrupted" and _is_asked_again(engine, row))
-        found.append(_listed(row.thread, row.owner, places.get(pair, 0), hidden, view))
+        child = children.get(pair)
+        if child is None and view.state == "interrupted":
+            child = _child(engine, row)
+        found.append(_listed(row.thread, row.owner, places.get(pair, 0), child, view))
     return tuple(found)
 
 
@@ -69,5 +76,6 @@ def _places(engine: Engine, threads: set[str]) -> dict[tuple[str, str], int]:
     return places
 
 
-def _is_asked_again(engine: Engine, row: TurnRow) -> bool:
-    return bool(engine.turns(thread=row.thread, retry_of=row.turn, limit=1).rows)
+def _child(engine: Engine, row: TurnRow) -> str | None:
+    """The turn that asked this one again."""
+    return next((child.turn for child in engine.turns(thread=row.thread, retry_of=row.turn, limit=1).rows), None)

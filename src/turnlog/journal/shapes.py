@@ -44,10 +44,11 @@ class ThreadRow(Shape, frozen=True, kw_only=True):
 class TurnRow(Shape, frozen=True, kw_only=True):
     """A turn in a list.
 
-    `queue_place` is how many open turns of its thread come before a submitted one. `hidden` tells that a later turn
-    asked the same again. `answer` is the seq of the last assistant message; `late` are seqs of what came after the
-    end. `illegal` counts events that the table of states does not allow, `damaged` tells that the stored row could
-    not be read: both only where the store is damaged. `usage` is as the agent reported it.
+    `queue_place` is how many open turns of its thread come before a submitted one. `retried_by` is the later
+    turn that asked the same again, `hidden` tells that there is one. `answer` is the seq of the last assistant message;
+    `late` are seqs of what came after the end. `illegal` counts events that the table of states does not allow,
+    `damaged` tells that the stored row could not be read: both only where the store is damaged. `usage` is as the agent
+    reported it.
     """
 
     thread: str
@@ -70,6 +71,7 @@ class TurnRow(Shape, frozen=True, kw_only=True):
     retry_of: str | None
     owner: str | None
     queue_place: int | None
+    retried_by: str | None
     hidden: bool
     pruned: bool
     preview: str

@@ -18,6 +18,7 @@ from turnlog.errors import StoreClosed
 from turnlog.web.page.live import LivePage, Pace
 from turnlog.web.page.markup import page_html
 from turnlog.web.page.thread_view import load
+from turnlog.web.page.turn_page import turn_page
 from turnlog.web.stream.sharing import Shared
 
 LONG_S = 20
@@ -208,5 +209,43 @@ def test_a_live_page_finds_the_turns_before_it() -> None:
             before = load(log, "t", link.attributes["href"].partition("?before=")[2])
             assert [source.seq_first for source in before.turns] == [3, 5, 7]
             await browser.drop()
+
+    asyncio.run(play())
+
+
+def test_a_page_that_the_log_has_left_behind_finds_the_turns_before_it() -> None:
+    """A page's link to the turns before it is right however many turns the log has that the page has not yet seen."""
+
+    async def play() -> None:
+        async with turnlog.open("memory://") as log:
+            for number in range(40):
+                await (await log.submit("t", f"question {number};")).interrupt("not_started")
+            page = load(log, "t")
+            for number in range(1_001):
+                await (await log.submit("t", f"later {number};")).interrupt("not_started")
+            page.earlier = None
+            page.find_earlier(log)
+            before = load(log, "t", page.earlier)
+            assert len(before.turns) == 10
+            assert before.turns[-1].seq_first < page.turns[0].seq_first
+
+    asyncio.run(play())
+
+
+def test_an_old_attempt_names_the_turn_that_asked_again() -> None:
+    """The page of an attempt leads to the turn that asked it again, and not to another retry, however many turns
+    have come since (P8)."""
+
+    async def play() -> None:
+        async with turnlog.open("memory://") as log:
+            first = await log.submit("t", "question")
+            await first.interrupt("failed")
+            child = await log.retry("t", first.id)
+            await child.interrupt("failed")
+            for _ in range(1_001):
+                await (await log.submit("t", "later")).interrupt("not_started")
+            html = page_html([turn_page(log, "t", first.id, 0).section])
+            assert f'href="/t/t/turn/{child.id}"' in html
+            assert "/retry" not in html
 
     asyncio.run(play())

@@ -11,7 +11,7 @@ from turnlog.events.kinds import Draft, Event, Submitted, ThreadLate
 from turnlog.folds.transcript import Transcript
 from turnlog.journal.documents import cursor_of, cursor_text
 from turnlog.journal.log import Log
-from turnlog.limits import PAGE_LOOSE, PAGE_ROWS_MAX, PAGE_TURNS
+from turnlog.limits import PAGE_LOOSE, PAGE_TURNS
 from turnlog.web.page.fragments import TurnLayout, loose_element
 from turnlog.web.page.markup import Element, shell
 from turnlog.web.page.rendering import leaf
@@ -169,11 +169,13 @@ class ThreadPage:
         if self.earlier is not None:
             return
         oldest = next(iter(self._turns))
-        rows, count = log.turns(self.thread, limit=PAGE_TURNS), PAGE_TURNS
-        while rows.rows[-1].turn != oldest:
-            many = log.turns(self.thread, limit=PAGE_ROWS_MAX).rows
-            count = next(number for number, row in enumerate(many, 1) if row.turn == oldest)
-            rows = log.turns(self.thread, limit=count)
+        place, rows = None, log.turns(self.thread, limit=self._turns_max)
+        # The log may be ahead of this page, by any number of turns.
+        while rows.next is not None and oldest not in (row.turn for row in rows.rows):
+            place, rows = rows.next, log.turns(self.thread, limit=self._turns_max, before=rows.next)
+        count = 1 + [row.turn for row in rows.rows].index(oldest)
+        if count < len(rows.rows):
+            rows = log.turns(self.thread, limit=count, before=place)
         self.earlier = "" if rows.next is None else _place_text(self.first, rows.next)
 
 
@@ -189,9 +191,9 @@ def load(log: Log, thread: str, before: str | None = None) -> ThreadPage:
         _read_to_head(log, page)
     else:
         _read_between(log, page, end)
-        for notice in log.transcript(thread, limit=PAGE_TURNS, before=b"%d:%s" % (end, place)).notices:
-            if notice.turn is not None and notice.retried_by is not None:
-                page.retried(notice.turn, notice.retried_by)
+        for row in rows.rows:
+            if row.retried_by is not None:
+                page.retried(row.turn, row.retried_by)
     page.find_earlier(log)
     return page
 
