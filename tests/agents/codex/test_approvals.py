@@ -47,7 +47,7 @@ def test_a_request_is_a_step_that_waits() -> None:
     step = approval(COMMAND, command="ls", cwd="/srv", reason="need it", availableDecisions=offered).waiting()
     assert (step.id, step.parent, step.step, step.status) == ("approval-1", "call_1", "approval", "waiting")
     assert step.title == "May this command run? ls"
-    assert step.args == {"command": "ls", "cwd": "/srv", "reason": "need it", "decisions": offered}
+    assert step.args == {"command": "ls", "cwd": "/srv", "reason": "need it", "decisions": [*offered, "decline"]}
 
 
 AMENDED = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}
@@ -66,6 +66,7 @@ AMENDED = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}
         (COMMAND, {"availableDecisions": [AMENDED, "cancel"]}, AMENDED, {"decision": AMENDED}),
         (COMMAND, {"availableDecisions": ["accept", "cancel"]}, "acceptForSession", {"decision": "decline"}),
         (COMMAND, {}, AMENDED, {"decision": "decline"}),
+        (COMMAND, {"availableDecisions": [7, None, ["x"]]}, "accept", {"decision": "accept"}),
         (COMMAND, {}, "perhaps", {"decision": "decline"}),
         (COMMAND, {}, None, {"decision": "decline"}),
         (COMMAND, {}, ["accept"], {"decision": "decline"}),

@@ -28,6 +28,7 @@ _TITLE_CHARS: Final = 200
 _WORDS: Final = {True: "accept", False: "decline", "approve": "accept", "deny": "decline", "reject": "decline"}
 """Other words for the two decisions that everything takes."""
 
+_PLAIN: Final = ("accept", "decline")
 _DECISIONS: Final = ("accept", "acceptForSession", "decline", "cancel")
 _SHOWN: Final = ("command", "cwd", "reason", "permissions", "grantRoot", "questions", "message", "serverName", "url")
 
@@ -72,15 +73,18 @@ class Approval(msgspec.Struct, frozen=True):
         return StepSignal(id=self.id, status="interrupted", failure=Failure(reason=why))
 
     def _choices(self) -> list[Any]:
+        """What may be decided: what Codex offers, and the two decisions that every request takes."""
         offered = self.params.get("availableDecisions")
-        if self.asked.method == _COMMAND and isinstance(offered, list) and offered:
-            return offered
-        return list(_DECISIONS if self.asked.method in (_COMMAND, _FILES) else ("accept", "decline"))
+        if self.asked.method not in (_COMMAND, _FILES):
+            return list(_PLAIN)
+        if self.asked.method == _FILES or not isinstance(offered, list):
+            return list(_DECISIONS)
+        return offered + [plain for plain in _PLAIN if plain not in offered]
 
     def _names(self) -> set[str]:
-        """What may be decided: what Codex offers, and the two decisions that every request takes."""
-        offered = {name for choice in self._choices() for name in ([choice] if isinstance(choice, str) else choice)}
-        return offered | {"accept", "decline"}
+        choices = self._choices()
+        words = {choice for choice in choices if isinstance(choice, str)}
+        return words.union(*(choice for choice in choices if isinstance(choice, dict)))
 
     def _answer(self, choice: str, more: dict[str, Any], value: Any) -> Any:
         granted = choice not in ("decline", "cancel")
