@@ -18,6 +18,7 @@ from turnlog.web.problems import STATUSES, problem_document, turnlog_problem
 from .sites import app_of, asked
 
 ERRORS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.TurnlogError)]
+FORM = "application/x-www-form-urlencoded"
 SECRET = "/srv/somewhere/chat.db"
 
 
@@ -73,11 +74,11 @@ def test_malformed_cursor_is_bad_input() -> None:
     assert problem_document(foreign)["head"] == "e.3"
 
 
-def raising(error: Exception) -> Any:
+def raising(error: Exception, path: str = "/") -> Any:
     async def route(_request: Request) -> Response:
         raise error
 
-    return app_of(route)
+    return app_of(route, path=path, methods=("GET", "POST") if path != "/" else ("GET",))
 
 
 def test_store_that_fails_asks_to_come_back() -> None:
@@ -100,14 +101,46 @@ def test_defect_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_problem_for_people_is_a_page() -> None:
-    """A browser that asked for a page is told in HTML, with what a client said as text; a program is told in JSON."""
+    """A browser that asked for a page is told in HTML, once and in plain words; a program is told in JSON."""
     app = raising(errors.InvalidInput(field="<script>", problem="\ud800 & co"))
     page = asked(app, "GET", "/", headers={"accept": "text/html,*/*"})
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.status_code == 400
     assert "<script>" not in page.text
-    assert "&lt;script&gt;" in page.text
+    assert page.text.count("is not one that this server has made.</h1>") == 1
+    assert "load the page again" in page.text
     assert asked(app, "GET", "/").json()["field"] == "<script>"
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_people_are_not_told_the_names_of_things(kind: type[errors.TurnlogError]) -> None:
+    """No refusal that a person reads, on a page or beside a form, has the name of a field, a limit or an id in it."""
+    app = raising(made(kind), "/{any:path}")
+    for path, accept in (("/t", "application/json"), ("/t/x", "application/json"), ("/t/x", "text/html")):
+        answer = asked(app, "POST", path, headers={"accept": accept, "content-type": FORM})
+        told = answer.json()["detail"] if accept == "application/json" else answer.text.partition("<main")[2]
+        assert "some" not in told
+        assert "_MAX" not in told
+        assert SECRET not in answer.text
+
+
+def test_a_message_that_is_too_long_is_told_so() -> None:
+    """Whichever limit a message is over, a person is told that it is too long and how much fits; a program is told the
+    limit's name."""
+    over = errors.TooLarge(field="content", limit="SUBMISSION_BYTES_MAX", limit_value=63_488)
+    words = "Your message is too long: at most 63,488 bytes fit."
+    for error in (over, HTTPException(413, "The request is larger than REQUEST_BYTES_MAX.")):
+        app = raising(error, "/{any:path}")
+        assert asked(app, "POST", "/t/t", headers={"content-type": FORM}).json()["detail"] == words
+        assert words in asked(app, "GET", "/t/t", headers={"accept": "text/html"}).text
+        assert asked(app, "GET", "/api/x").json()["detail"] != words
+
+
+def test_an_unknown_path_says_what_can_be_done() -> None:
+    """A person at an address where nothing is, is told so once, and where to look."""
+    page = asked(raising(HTTPException(404)), "GET", "/nowhere", headers={"accept": "text/html"}).text
+    assert page.count("There is nothing at this address.") == 2  # the tab's title, and the heading
+    assert "all threads" in page
 
 
 def test_refusals_of_http_are_problems_too() -> None:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from turnlog import errors
 from turnlog.errors import CursorUnprovable, InvalidInput, StoreError, TurnlogError
 from turnlog.events.codec import json_line
+from turnlog.web.page.refusals import refusal
 from turnlog.web.page.rendering import document as page
 
 PROBLEM_JSON: Final = "application/problem+json"
@@ -112,11 +113,13 @@ async def unexpected_problem(request: Request) -> Response:
 
 
 def _answer(request: Request, document: dict[str, Any], headers: dict[str, str]) -> Response:
+    path = request.scope["path"]
     if wants_page(request):
-        detail = None if document["detail"] == document["title"] else document["detail"]
-        text = page("problem", title=document["title"], detail=detail, back="/")
-        content, media = text.encode(), "text/html; charset=utf-8"
+        sentence, advice = refusal(document)
+        content, media = page("problem", title=sentence, advice=advice).encode(), "text/html; charset=utf-8"
     else:
+        if path == "/t" or path.startswith("/t/"):  # The script of a page shows it to a person.
+            document = {**document, "detail": refusal(document).sentence}
         content, media = json_line(document) + b"\n", PROBLEM_JSON
     return Response(content, document["status"], headers, media)
 
