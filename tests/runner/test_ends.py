@@ -266,6 +266,7 @@ def test_an_agent_that_does_not_stop_is_left_behind(log: Log) -> None:
         (ValueError(), "failed", "ValueError"),
         (AgentFailed(reason="transport_closed", detail="socket"), "transport_closed", "socket"),
         (AgentFailed(reason="out of luck", detail="no"), "failed", "no"),
+        (AgentFailed(reason="out of luck"), "failed", "out of luck"),
         (TooLarge(field="item", limit="BODY_BYTES_MAX", limit_value=1), "too_large", None),
         (asyncio.CancelledError(), "failed", "the agent cancelled itself"),
         (ValueError("😀\udcff" * 100_000), "failed", None),
@@ -279,6 +280,12 @@ def test_an_agent_that_raises_ends_its_turn(log: Log, error: BaseException, reas
     end = last(log, turn)
     assert (end.reason, end.detail) == (reason, ran.detail)
     assert [item.synthesized for item in items(log, turn)] == ["interrupted"]
+
+
+def test_an_agent_without_words_has_no_detail(log: Log) -> None:
+    """An agent that says why it failed by a reason alone ends its turn with that and no line that repeats it."""
+    _, _, turn = run(play(log, AgentFailed(reason="transport_closed")))
+    assert (last(log, turn).reason, last(log, turn).detail) == ("transport_closed", None)
 
 
 def test_an_agent_that_returns_nothing_has_failed(log: Log) -> None:
@@ -389,7 +396,7 @@ class Odd(str):
     ("error", "detail"),
     [
         (Wordless(), "Wordless"),
-        (WordlessFailure(reason="failed"), "WordlessFailure"),
+        (WordlessFailure(reason="failed", detail=5), "WordlessFailure"),  # type: ignore[arg-type]
         (AgentFailed(reason="failed", detail=Odd("odd")), "odd"),
         (AgentFailed(reason="failed", detail=5), "The agent did not"),  # type: ignore[arg-type]
         (AgentFailed(reason=["failed"], detail="listed"), "listed"),  # type: ignore[arg-type]

@@ -33,10 +33,14 @@ def reason_of(error: BaseException, default: Reason = "failed") -> Reason:
 
 
 def detail_of(error: BaseException) -> str | None:
-    """A line about an exception: an agent's own words, else its name and message; the beginning, when it is long."""
+    """A line about an exception: an agent's own words, else its name and message; the beginning, when it is long.
+
+    None where it says no more than the reason does: of a cancellation without a message, of an agent without words.
+    """
     if isinstance(error, asyncio.CancelledError) and not error.args:
         return None
-    return _shortened(_words_of(error))
+    words = _words_of(error)
+    return None if words is None else _shortened(words)
 
 
 def told_by(request: Requested) -> str | None:
@@ -52,10 +56,12 @@ def _shortened(text: str) -> str:
     return text
 
 
-def _words_of(error: BaseException) -> str:
+def _words_of(error: BaseException) -> str | None:
     try:
+        if isinstance(error, AgentFailed) and not error.detail:
+            return None if error.reason in get_args(Reason) else str(error.reason)
         if isinstance(error, AgentFailed):
-            return error.detail if error.detail and isinstance(error.detail, str) else str(error)
+            return error.detail if isinstance(error.detail, str) else str(error)
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     except Exception:  # an exception that cannot say what it is must not keep its turn from ending
         return type(error).__name__
