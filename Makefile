@@ -1,12 +1,13 @@
 # Two commands on a fresh machine: `make serve` and `make test`. Needs Python 3.11 or newer and make, nothing else.
 
 DIR ?= .
+PORT ?= 8765
 ASK ?= What is this project about?
 
 BIN := .venv/bin
 RUN := $(BIN)/python -m
-# The asked text reaches the shell as a variable, so that quotes and dollars in it stay what they are.
-export DIR ASK
+# What is given reaches the shell as variables, so that quotes and dollars in it stay what they are.
+export DIR PORT ASK
 
 .DEFAULT_GOAL := help
 .PHONY: help serve demo test check browser screenshot bench test-long test-mutants clean
@@ -14,8 +15,8 @@ export DIR ASK
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-serve: .venv/.installed  ## the web chat on this machine, with the demo agent on a folder: make serve DIR=path
-	$(BIN)/turnlog serve --agent demo --workspace "$$DIR"
+serve: .venv/.installed  ## the web chat on this machine, with the demo agent on a folder: make serve DIR=path PORT=8765
+	$(BIN)/turnlog serve --agent demo --workspace "$$DIR" --port "$$PORT"
 
 demo: .venv/.installed  ## ask the demo agent about a folder: make demo DIR=path ASK='a question'
 	$(BIN)/turnlog ask demo "$$ASK" --agent demo --workspace "$$DIR"
