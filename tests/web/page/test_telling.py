@@ -113,10 +113,11 @@ def test_a_decision_is_asked_for() -> None:
     assert len(forms(notice)) == 1
 
 
-def test_what_yes_and_no_do_not_answer_gets_no_such_buttons() -> None:
+@pytest.mark.parametrize("args", [{"decisions": []}, {"questions": [{"id": "q"}], "decisions": ["accept", "decline"]}])
+def test_what_yes_and_no_do_not_answer_gets_no_such_buttons(args: dict[str, Any]) -> None:
     """What asks for more than yes or no is not offered them, and what is being stopped is not asked."""
     thread = Simulator()
-    thread.step("q", step="approval", title="Which one?", args={"decisions": []}, status="waiting")
+    thread.step("q", step="approval", title="Which one?", args=args, status="waiting")
     notice = page(thread).find("notice-turn-1")
     assert [label for _, _, label in forms(notice)] == ["Stop"]
     assert "turnlog decide" in notice.text

@@ -64,22 +64,18 @@ def remark(entry: Entry) -> str:
 def decisions(entry: Entry) -> list[tuple[str, str]]:
     """The decisions that can be made by a button, (value, word): those of the two plain ones that the entry takes.
 
-    An approval takes both unless its arguments say otherwise, which list what it takes as `decisions`.
+    An approval takes both unless its arguments say otherwise: they may list what it takes as `decisions`, or have
+    `questions`, which neither of the two would answer.
     """
     if entry.kind != "approval":
         return []
-    listed = _listed(entry.args)
-    return [(value, word) for value, word in DECISIONS if listed is None or value in listed]
-
-
-def _listed(args: str | None) -> list[Any] | None:
-    """The decisions that arguments list, if they list any."""
     try:
-        given: Any = json.loads(args or "null")
+        given: Any = json.loads(entry.args or "null")
     except (ValueError, RecursionError):
-        return None
-    listed = given.get("decisions") if isinstance(given, dict) else None
-    return listed if isinstance(listed, list) else None
+        given = None
+    asked = given if isinstance(given, dict) else {}
+    listed = [] if asked.get("questions") else asked.get("decisions")
+    return [(value, word) for value, word in DECISIONS if not isinstance(listed, list) or value in listed]
 
 
 def argument(args: str | None) -> str | None:
