@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from turnlog import errors
+from turnlog.limits import SUBMISSION_BYTES_MAX
 from turnlog.web.problems import STATUSES, problem_document, turnlog_problem
 
 from .sites import app_of, asked
@@ -127,8 +128,8 @@ def test_people_are_not_told_the_names_of_things(kind: type[errors.TurnlogError]
 def test_a_message_that_is_too_long_is_told_so() -> None:
     """Whichever limit a message is over, a person is told that it is too long and how much fits; a program is told the
     limit's name."""
-    over = errors.TooLarge(field="content", limit="SUBMISSION_BYTES_MAX", limit_value=63_488)
-    words = "Your message is too long: at most 63,488 bytes fit."
+    over = errors.TooLarge(field="content", limit="SUBMISSION_BYTES_MAX", limit_value=SUBMISSION_BYTES_MAX)
+    words = f"Your message is too long: at most {SUBMISSION_BYTES_MAX:,} bytes fit."
     for error in (over, HTTPException(413, "The request is larger than REQUEST_BYTES_MAX.")):
         app = raising(error, "/{any:path}")
         assert asked(app, "POST", "/t/t", headers={"content-type": FORM}).json()["detail"] == words
