@@ -19,8 +19,9 @@ BODY_BYTES_MAX: Final = 64 * 1_024
 """Bytes of one event's body kept inline. Above it a row no longer fits a few database pages, and listing a turn would
 read what nobody looks at. Larger bodies are refused `too_large` until blobs exist."""
 
-SUBMISSION_BYTES_MAX: Final = BODY_BYTES_MAX - 2 * 1_024
-"""Bytes of a submission's body: the same message must still fit when a retry adds the id of the turn it retries."""
+SUBMISSION_BYTES_MAX: Final = BODY_BYTES_MAX - 3 * 1_024
+"""Bytes of a submission's body: the same message must still fit when a retry adds the id of the turn it retries, and
+the name of an agent."""
 
 JSON_DEPTH_MAX: Final = 100
 """Nested arrays and objects in a body. Real model items stay below 20; recursive readers in other languages often give

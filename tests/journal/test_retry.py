@@ -20,6 +20,7 @@ from turnlog.errors import (
 from turnlog.events.kinds import Requested, Submitted
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
+from turnlog.limits import NAME_BYTES_MAX, SUBMISSION_BYTES_MAX, TURN_ID_BYTES_MAX
 
 
 def interrupted(log: Log, thread: str = "t", **given: Any) -> Turn:
@@ -38,6 +39,23 @@ def test_a_retry_is_a_child_with_the_same_words(log: Log) -> None:
     assert not child.duplicate
     assert log.turn_view("t", child.id).retry_of == parent.id
     assert log.submit("t", "question", key="k").result().id == parent.id
+
+
+def test_a_turn_names_who_was_asked_until_somebody_answers(log: Log) -> None:
+    """A turn's row names the agent it was submitted for, then the one that began; a retry is for the same or another,
+    and fits beside the longest message."""
+    parent = log.submit(
+        "t", "x" * (SUBMISSION_BYTES_MAX - 200), agent="asked", turn="\x01" * TURN_ID_BYTES_MAX
+    ).result()
+    assert log.turn_view("t", parent.id).agent == "asked"
+    parent.start(agent="answering").result()
+    assert log.turn_view("t", parent.id).agent == "answering"
+    parent.interrupt("failed").result()
+    child = log.retry("t", parent.id).result()
+    assert log.turn_view("t", child.id).agent == "asked"
+    child.interrupt("cancelled").result()
+    other = log.retry("t", child.id, agent="o" * (NAME_BYTES_MAX - 2)).result()
+    assert log.turn_view("t", other.id).agent == "o" * (NAME_BYTES_MAX - 2)
 
 
 def test_retrying_again_gives_the_same_child(store: Store, log: Log) -> None:

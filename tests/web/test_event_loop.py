@@ -51,6 +51,7 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     "POST /t": {"data": {"content": "begin", "key": "k"}},
     "POST /t/{thread}/turns": {"data": {"content": "more", "key": "l"}},
     "POST /t/{thread}/turns/{turn}/interrupt": {"data": {}},
+    "POST /t/{thread}/turns/{turn}/decisions/{approval}": {"data": {"value": "accept"}},
     "POST /t/{thread}/turns/{turn}/retry": {"data": {}},
 }
 """What the requests have that need more than a path."""

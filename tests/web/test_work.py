@@ -163,6 +163,34 @@ def test_agents_are_bounded(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     run(main())
 
 
+def test_retry_of_what_never_started_is_run_by_the_agent_that_was_asked(store: Store) -> None:
+    """A turn whose server died before it began is asked again of the agent that was chosen for it, and not of the
+    default one; also by a server whose default is another."""
+    log = store.open()
+    second = Agents(answer("again"))
+
+    async def main() -> None:
+        dead = store.open()
+        async with working(dead, Agents(hang()), other=Agents(hang())) as dying:
+            await dying.submit("t", "first")
+            asked = [await dying.submit("t", "question", agent="other", when_busy="queue")]
+            asked.append(await dying.submit("t", "of the default", when_busy="queue"))
+        dead.close()
+        for turn, agent in zip(asked, ("other", "scripted"), strict=True):
+            view = log.turn_view("t", turn.id)
+            assert (view.reason, view.agent) == ("not_started", agent)
+        work = Work(log, {"other": second, "scripted": Agents(answer("the other one"))}, agent="scripted")
+        again = await work.retry("t", asked[0].id)
+        assert await settled(log, "t", again.id) == ("completed", None)
+        await work.close()
+        work = Work(log, {"other": second, "scripted": Agents(answer("the other one"))}, agent="other")
+        await settled(log, "t", (await work.retry("t", asked[1].id)).id)
+        await work.close()
+        assert len(second.made) == 1
+
+    run(main())
+
+
 def test_retry_is_run_by_the_agent_it_had(log: Log) -> None:
     """A turn asked again is run by the agent of its first attempt, or by the one that is named."""
 
@@ -173,8 +201,8 @@ def test_retry_is_run_by_the_agent_it_had(log: Log) -> None:
                 turn = await work.submit("t", "question")
                 await settled(log, "t", turn.id)
                 await work.retry("t", turn.id)
-            async with working(log, lambda: ScriptedAgent(RuntimeError("no"), name="other")) as failing:
-                turn = await failing.submit("t", "question")
+            async with working(log, Agents(), other=lambda: ScriptedAgent(RuntimeError("no"))) as failing:
+                turn = await failing.submit("t", "question", agent="other")
                 assert await settled(log, "t", turn.id) == ("interrupted", "failed")
             again = await work.retry("t", turn.id)
             assert await settled(log, "t", again.id) == ("completed", None)

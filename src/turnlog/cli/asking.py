@@ -88,11 +88,12 @@ async def _ask(store: Store, log: Log, question: Question, factory: AgentFactory
 async def _submit(log: Log, question: Question) -> Turn:
     if question.content is None:
         asked = question.retry or _newest_interrupted(log, question.thread)
-        return await log.retry(question.thread, asked, when_busy=question.when_busy)
+        return await log.retry(question.thread, asked, agent=question.agent, when_busy=question.when_busy)
     return await log.submit(
         question.thread,
         question.content,
         key=question.key,
+        agent=question.agent,
         workspace=None if question.workspace is None else str(question.workspace),
         when_busy=question.when_busy,
     )

@@ -76,7 +76,10 @@ class DroppedText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Submitted(Body, frozen=True, kw_only=True):
-    """A person submitted a message. `content` is text, or a list of Responses input parts."""
+    """A person submitted a message. `content` is text, or a list of Responses input parts.
+
+    `agent` names who was asked; who answers is told by `worker_started`.
+    """
 
     kind: ClassVar[str] = "submitted"
     role: str = "user"
@@ -85,6 +88,7 @@ class Submitted(Body, frozen=True, kw_only=True):
     key: str | None = None
     digest: str
     stream_id: str | None = None
+    agent: str | None = None
     workspace: str | None = None
     model: str | None = None
     model_provider: str | None = None

@@ -31,8 +31,9 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """One turn as lists show it. Times are wall time in µs.
 
     `events` counts its events; `tools`, `subagents` and `failures` count what has begun or failed so far. `answer` is
-    the seq of the last assistant message. `illegal` counts events that the table of states does not allow; it is 0
-    unless the store is damaged. `damaged` tells that the turn's row could not be read, and this was made without it.
+    the seq of the last assistant message. `agent` is who was asked, and from the start on who answers. `illegal` counts
+    events that the table of states does not allow; it is 0 unless the store is damaged. `damaged` tells that the turn's
+    row could not be read, and this was made without it.
     """
 
     turn: str
@@ -106,7 +107,7 @@ def next_view(view: TurnView | None, event: Event, counted: Container[str]) -> t
     names: list[str] = []
     match body:
         case WorkerStarted():
-            changes |= {"started_at": event.at, "agent": body.agent, "agent_version": body.agent_version}
+            changes |= {"started_at": event.at, "agent": body.agent or view.agent, "agent_version": body.agent_version}
         case Item() if is_assistant_message(body):
             changes["answer"] = event.seq
         case Item() if is_call(body.type):
@@ -167,6 +168,7 @@ def _submitted(event: Event, body: Submitted) -> TurnView:
         seq_first=event.seq,
         seq_last=event.seq,
         submitted_at=event.at,
+        agent=body.agent,
         model=body.model,
         key=body.key,
         retry_of=body.retry_of,

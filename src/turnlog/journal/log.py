@@ -125,6 +125,7 @@ class Log:
         *,
         key: str | None = None,
         turn: str | None = None,
+        agent: str | None = None,
         attachments: Sequence[Attachment | Mapping[str, Any]] = (),
         model: str | None = None,
         model_provider: str | None = None,
@@ -135,11 +136,11 @@ class Log:
         """Accept a person's message: durable when the receipt is, and no agent may start before.
 
         `content` is text or a list of Responses input parts. The same `key` in the same thread gives the same turn,
-        with `duplicate` set; with other content the receipt raises `KeyConflict`. While other turns of the thread are
-        open, it raises `Busy` (`refuse`), or the turn waits behind them until it is `Turn.ready` (`queue`), or they are
-        asked to end, once the message is durable, and the turn waits for that (`replace`); `Overloaded` when
-        `QUEUE_TURNS_MAX` are open. It raises `StoreUnavailable` when the store failed: the same key tells later what
-        became of it. Invalid input raises at once.
+        with `duplicate` set; with other content the receipt raises `KeyConflict`. `agent` names who is asked. While
+        other turns of the thread are open, it raises `Busy` (`refuse`), or the turn waits behind them until it is
+        `Turn.ready` (`queue`), or they are asked to end, once the message is durable, and the turn waits for that
+        (`replace`); `Overloaded` when `QUEUE_TURNS_MAX` are open. It raises `StoreUnavailable` when the store failed:
+        the same key tells later what became of it. Invalid input raises at once.
         """
         check_when_busy(when_busy)
         check_content(content)
@@ -151,6 +152,7 @@ class Log:
             key=None if key is None else check_key(key),
             digest=content_digest(content, files),
             stream_id=stream_id,
+            agent=None if agent is None else check_name("agent", agent),
             workspace=workspace,
             model=model,
             model_provider=model_provider,
@@ -181,11 +183,14 @@ class Log:
             accepted = Accepted(accepted.row, True, open_turn)
         return Turn(self._writer, accepted)
 
-    def retry(self, thread: str, turn: str, *, when_busy: WhenBusy = "refuse") -> Receipt[Turn]:
+    def retry(
+        self, thread: str, turn: str, *, agent: str | None = None, when_busy: WhenBusy = "refuse"
+    ) -> Receipt[Turn]:
         """Submit an interrupted turn's message again, as its one child; again, it gives that child as `duplicate`.
 
-        `when_busy` is as for `submit`. Raises `NotRetryable` for a turn that is not interrupted, `UnknownThread`,
-        `UnknownTurn`, or `RecordDamaged` when its message cannot be read.
+        `agent` is who is asked now, by default who was asked before; `when_busy` is as for `submit`. Raises
+        `NotRetryable` for a turn that is not interrupted, `UnknownThread`, `UnknownTurn`, or `RecordDamaged` when its
+        message cannot be read.
         """
         check_when_busy(when_busy)
         view = self.turn_view(thread, turn)
@@ -196,7 +201,8 @@ class Log:
             raise RecordDamaged(
                 problem="the message of the turn cannot be read", seq=view.seq_first, kind=Submitted.kind
             )
-        again = msgspec.structs.replace(first.body, key=None, retry_of=turn)
+        asked = first.body.agent if agent is None else check_name("agent", agent)
+        again = msgspec.structs.replace(first.body, key=None, retry_of=turn, agent=asked)
         return self._submit(thread, self._ids.turn_id(self._clock.now_us()), again, when_busy)
 
     def turn(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+from anyio.to_thread import run_sync
 
 from turnlog.errors import (
     AgentFailed,
@@ -18,7 +21,7 @@ from turnlog.errors import (
     StoreError,
     TurnlogError,
 )
-from turnlog.events.kinds import Attachment
+from turnlog.events.kinds import Attachment, Submitted
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
@@ -70,29 +73,37 @@ class Work:
         `InvalidInput` for an agent that is not there, and `Overloaded` when `TURNS_AT_ONCE_MAX` turns are open here.
         """
 
+        name = self._agent if agent is None else agent
+
         async def accept() -> Turn:
             return await self._log.submit(
                 thread,
                 content,
                 key=key,
                 turn=turn,
+                agent=name,
                 attachments=attachments,
                 workspace=None if self._workspace is None else str(self._workspace),
                 when_busy=when_busy,
             )
 
-        return await self._accept(thread, accept, agent)
+        return await self._accept(thread, accept, name)
 
     async def retry(self, thread: str, turn: str, *, agent: str | None = None, when_busy: WhenBusy = "refuse") -> Turn:
-        """Ask an interrupted turn again, see `Log.retry`; by the agent it had, if that is here and none is named."""
+        """Ask an interrupted turn again, see `Log.retry`; by the agent that was asked, if it is here and none named."""
+        name = await run_sync(self._asked, thread, turn) if agent is None else agent
 
         async def accept() -> Turn:
-            return await (await asyncio.to_thread(self._log.retry, thread, turn, when_busy=when_busy))
+            return await (await run_sync(partial(self._log.retry, thread, turn, agent=name, when_busy=when_busy)))
 
-        if agent is None:
-            before = await asyncio.to_thread(self._log.turn_view, thread, turn)
-            agent = before.agent if before.agent in self._agents else None
-        return await self._accept(thread, accept, agent)
+        return await self._accept(thread, accept, name)
+
+    def _asked(self, thread: str, turn: str) -> str:
+        """The name of the agent that a turn was for. Blocks."""
+        first = next(self._log.events(thread, turn=turn), None)
+        chosen = first.body.agent if first is not None and isinstance(first.body, Submitted) else None
+        began = self._log.turn_view(thread, turn).agent
+        return next((name for name in (chosen, began) if name is not None and name in self._agents), self._agent)
 
     async def close(self) -> None:
         """Interrupt what runs (`cancelled`) and what waits (`not_started`), and return when all of it is settled.
@@ -115,9 +126,8 @@ class Work:
 
     # --- accepting ----------------------------------------------------------------------------------------------
 
-    async def _accept(self, thread: str, accept: Callable[[], Awaitable[Turn]], agent: str | None) -> Turn:
+    async def _accept(self, thread: str, accept: Callable[[], Awaitable[Turn]], name: str) -> Turn:
         """Make a turn durable and hand it to a task, both in a task of their own: who asked may go away."""
-        name = self._agent if agent is None else agent
         if name not in self._agents:
             raise InvalidInput(field="agent", problem=f"must be one of {', '.join(self._agents)}")
         if self._closed:
@@ -167,7 +177,7 @@ class _Run:
             self._counts.store_errors[type(error).__name__] += 1
             _logger.warning("turn %r is not written, it is settled when the store works: %s", self._turn.id, error)
         except AlreadySettled:  # before its time came
-            view = await asyncio.to_thread(self._log.turn_view, self._turn.thread, self._turn.id)
+            view = await run_sync(self._log.turn_view, self._turn.thread, self._turn.id)
             self._counts.turns[view.state, view.reason or ""] += 1
         except TurnlogError as error:
             _logger.warning("turn %r was left: %s", self._turn.id, error)
