@@ -285,8 +285,43 @@ ROW_TEXT_CHARS: Final = 3_000
 MESSAGE_BLOCKS_MAX: Final = 1_500
 """Elements that one message is laid out in; a longer one is shown as plain text, which needs few."""
 
-CHILDREN_MAX: Final = 400
-"""Children of one element: an operation that puts them in order names each, and must fit a frame."""
+NAMES_BYTES_MAX: Final = 48 * 1_024
+"""Bytes, as JSON, of the names of one element's children in a message: an operation that puts them in order names
+each, and must fit a frame."""
+
+MESSAGE_LINES_MAX: Final = 2_000
+"""Lines of a message that is laid out: to find out what more of them are would take longer than a frame may."""
+
+MESSAGE_TOKENS_MAX: Final = 30_000
+"""What those lines may be read as, in pieces of which a table's cell is three: 0.2 s of reading at the most."""
+
+MESSAGE_HTML_TIMES: Final = 10
+"""How many times its text a message's HTML may be, beside what is free: coloured code becomes six times as long. Links
+that are written once and named often become thousands of times their text."""
+
+MESSAGE_HTML_CHARS: Final = 64 * 1_024
+"""Characters of a message's HTML that are free: a list of short words is mostly tags, and small."""
+
+LEAF_TEXT_CHARS: Final = 6_000
+"""Characters of a paragraph, heading or table row that is laid out: to look for pairs of brackets takes the longer, the
+more there are, with their square."""
+
+LEAF_BYTES_MAX: Final = 56 * 1_024
+"""Bytes, as JSON, of the HTML of a leaf, which is sent whole: with the ids beside it, it must fit a frame."""
+
+PIECE_CHARS: Final = 2_000
+"""Characters of one leaf of plain text: at most 12 KB when every character is written as an escape, and of a text that
+grows little is sent again."""
+
+CODE_LINES_LEAF: Final = 12
+"""Lines of code in one leaf: of a listing that grows only the last leaf is sent again."""
+
+CODE_COLOURED_CHARS: Final = 3_500
+"""Characters of a message's code that are coloured: code made to be slow takes 0.1 s for 2,000, and with their square
+for more. The rest has one colour."""
+
+DOM_ID_CHARS_MAX: Final = 40
+"""Characters of a name in an element's id: an operation repeats up to three. A longer name is told by its digest."""
 
 FRAMES_PER_S: Final = 10
 """Frames a second that a live page sends while text grows: what an eye follows, at a third of the bytes of 30."""

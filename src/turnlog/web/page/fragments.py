@@ -26,7 +26,9 @@
           div#answer-T (s)       .answer  [aria-busy] = true while it runs
             h2#said-T            .visually-hidden, before the first message
             div#msg-T:n (s)      .msg; children are Markdown blocks: ids begin with msg-T:n, shells are
-                                 ul ol li blockquote table tbody pre.hl div.plain, leaves p h3-h6 hr thead tr code span
+                                 ul ol li blockquote table tbody pre.hl div.plain, leaves p h3-h6 hr thead tr code span;
+                                 thead, tr and th or td .plain are shells in a row that is too large to be laid out;
+                                 p#msg-T:n:why .mark says that a message is shown as it was written
             p#mark-T:n           .mark after a message that no item of the agent ended
           p#other-T:S            .notice about a record of the turn
           div#notice-T           .notice .notice-<queued|running|waiting|interrupted>, with the forms [data-post=...];

@@ -2,52 +2,54 @@
 
 So of a growing answer only what changed is sent. What an agent wrote stays text: no raw HTML, no images from elsewhere,
 links only to the web and to mail; an allow-list goes over the result once more.
+
+What HTML a text becomes has bounds, which depend on the text alone: what would not fit a frame is shown as it was
+written, and so is a whole message that would become many times its size or take long.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import escape
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
 
-from turnlog.limits import CHILDREN_MAX, MESSAGE_BLOCKS_MAX
+from turnlog.limits import (
+    CODE_COLOURED_CHARS,
+    CODE_LINES_LEAF,
+    LEAF_BYTES_MAX,
+    LEAF_TEXT_CHARS,
+    MESSAGE_BLOCKS_MAX,
+    MESSAGE_HTML_CHARS,
+    MESSAGE_HTML_TIMES,
+    MESSAGE_LINES_MAX,
+    MESSAGE_TOKENS_MAX,
+    NAMES_BYTES_MAX,
+)
 from turnlog.web.page.growing import healed, without_unfinished_line
-from turnlog.web.page.markup import Element, clean, element, plain, shell
+from turnlog.web.page.listings import LANGUAGES, coloured
+from turnlog.web.page.markup import Element, clean, element, in_frame, plain, shell
 
-CODE_LINES: Final = 12
-"""Lines of code in one leaf: of a growing listing only the last leaf is sent again."""
+AS_WRITTEN: Final = "Shown as it was written: laid out, this message would be too large for a page."
 
-CODE_LINE_CHARS: Final = 2_000
-"""Code with longer lines is shown plain, in pieces."""
-
-LINES_MAX: Final = 2_000
-"""A message of more lines is shown as plain text: to find out what its lines are would take longer than a frame may."""
-
-LEAF_CHARS_MAX: Final = 6_000
-"""A longer paragraph, heading or row is shown plain: with its markup it could outgrow a frame."""
-
-HIGHLIGHT_CHARS_MAX: Final = 30_000
-"""Longer code keeps one colour: colouring it takes as long as the rest of the page."""
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,20}")
+_CONTAINERS: Final = frozenset(
+    f"{name}_open" for name in ("bullet_list", "ordered_list", "list_item", "blockquote", "table", "tbody")
+)
+_LISTINGS: Final = frozenset({"fence", "code_block"})
 
 _KEPT_TOPS: Final = 3
 """Blocks at the end that are read again when text is added. What is added can change the last block, and join it with
 the one before (`#` begins a heading, `#x` goes on with a paragraph)."""
 
 _DEFINITION: Final = re.compile(r"\]:")
-_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,20}")
 _SCHEMES: Final = re.compile(r"(https?|mailto):", re.IGNORECASE)
 _REL: Final = "noopener noreferrer nofollow"
 
@@ -60,6 +62,22 @@ def _make(*core: str) -> MarkdownIt:
     return made
 
 
+class _TooMuch(Exception):
+    """A message whose layout is over a bound: it is shown as it was written."""
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The rule for tables, which fill each row up to the cells of the first one: a few bytes may name thousands."""
+    columns = 1
+    if start + 1 < end:
+        columns += state.src.count("|", state.bMarks[start + 1], state.eMarks[start + 1])
+    # So many rows are over the bound for sure. That there are more need not be found out.
+    taken = table(state, start, min(end, start + MESSAGE_TOKENS_MAX // columns + 3), silent)
+    if len(state.tokens) > MESSAGE_TOKENS_MAX:
+        raise _TooMuch
+    return taken
+
+
 class _Renderer(RendererHTML):
     """Images become links: a page that loads nothing from elsewhere tells nobody that it was read."""
 
@@ -70,6 +88,7 @@ class _Renderer(RendererHTML):
 
 
 _blocks: Final = _make("normalize", "block")
+_blocks.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 _inline: Final = _make("inline", "text_join")
 _inline.renderer = _Renderer(_inline)
 
@@ -82,18 +101,28 @@ class Markdown:
         self._text = ""
         self._tops: list[tuple[int, list[Token]]] = []
         self._made: list[Element] = []
-        self._inner: dict[tuple[str, str], str] = {}
-        self._used: dict[tuple[str, str], str] = {}
+        self._inner: dict[tuple[str, str], str | None] = {}
+        self._used: dict[tuple[str, str], str | None] = {}
         self._env: dict[str, Any] = {}
         self.rendered = 0
 
     def elements(self, text: str, *, growing: bool) -> list[Element]:
         """The message's blocks. Of a `growing` text an unfinished end is shown as what it is about to become."""
         text = clean(text)
-        if text.count("\n") > LINES_MAX:
-            return self._plain(text)
+        try:
+            return self._laid_out(text, growing)
+        except _TooMuch:
+            self._tops, self._made = [], []
+            why = element("p", f"{self._id}:why", AS_WRITTEN, class_="mark")
+            return [plain("div", f"{self._id}:plain", text, class_="plain"), why]
+
+    def _laid_out(self, text: str, growing: bool) -> list[Element]:
+        if text.count("\n") > MESSAGE_LINES_MAX:
+            raise _TooMuch
         shown = without_unfinished_line(text) if growing else text
         kept = self._read(shown)
+        if sum(len(tokens) for _, tokens in self._tops) > MESSAGE_TOKENS_MAX:
+            raise _TooMuch
         self._used = {}
         open_end = growing and not shown.endswith("\n\n")
         last = (
@@ -101,18 +130,17 @@ class Markdown:
             if open_end and self._tops
             else None
         )
-        making = _Making(self, growing, last)
+        code = sum(len(it.content) for _, tokens in self._tops[:kept] for it in tokens if it.type in _LISTINGS)
+        room = MESSAGE_HTML_CHARS + MESSAGE_HTML_TIMES * len(text) - _html_chars(self._made[:kept])
+        making = _Making(self, growing, last, code, room)
         new = [
-            making.block(f"{self._id}:{kept + number}", tokens) for number, (_, tokens) in enumerate(self._tops[kept:])
+            making.block(f"{self._id}:{number}", tokens) for number, (_, tokens) in enumerate(self._tops[kept:], kept)
         ]
         self._made = self._made[:kept] + new
         self._inner = self._used
-        if _count(self._made) > MESSAGE_BLOCKS_MAX or _widest(self._made) > CHILDREN_MAX:
-            return self._plain(text)
+        if _count(self._made) > MESSAGE_BLOCKS_MAX or _names_bytes(self._made) > NAMES_BYTES_MAX:
+            raise _TooMuch
         return self._made
-
-    def _plain(self, text: str) -> list[Element]:
-        return [plain("div", f"{self._id}:plain", text, class_="plain")]
 
     def _read(self, text: str) -> int:
         """Split the text into its top-level blocks, from where it may differ from what was read before: gives how many
@@ -131,26 +159,26 @@ class Markdown:
         self._env, self._text = env, text
         return len(kept)
 
-    def inner(self, kind: str, content: str) -> str:
-        """The HTML inside a leaf; made when it is not known from the last time."""
+    def inner(self, kind: str, content: str) -> str | None:
+        """The HTML inside a leaf, None when it is too large for one; made when it is not known from the last time."""
         references = repr(self._env.get("references")) if "[" in content and self._env.get("references") else ""
         key = (kind + references, content)
-        made = self._inner.get(key) or self._used.get(key)
-        if made is None:
-            self.rendered += 1
-            made = _inline_html(content, self._env)
-        self._used[key] = made
+        for known in (self._used, self._inner):
+            if key in known:
+                return self._used.setdefault(key, known[key])
+        self.rendered += 1
+        made = self._used[key] = _inline_html(content, self._env)
         return made
 
-    def code(self, text: str, language: str, *, coloured: bool) -> list[str]:
-        """The lines of a listing as HTML; made when it is not known from the last time."""
-        key = (f"code {language} {coloured}", text)
+    def code(self, text: str, language: str) -> str:
+        """Code in one of `LANGUAGES` as HTML; made when it is not known from the last time."""
+        key = (f"code {language}", text)
         made = self._inner.get(key)
         if made is None:
             self.rendered += 1
-            made = _coloured(text, language) if coloured else str(escape(text))
+            made = coloured(text, language)
         self._used[key] = made
-        return made.split("\n")
+        return made
 
 
 def _tops(text: str, start: int, env: dict[str, Any]) -> list[tuple[int, list[Token]]]:
@@ -168,9 +196,12 @@ def _tops(text: str, start: int, env: dict[str, Any]) -> list[tuple[int, list[To
     return tops
 
 
-def _inline_html(content: str, env: dict[str, Any]) -> str:
+def _inline_html(content: str, env: dict[str, Any]) -> str | None:
     state = StateCore("", _inline, env, [Token("inline", "", 0, content=content, children=[])])
     _inline.core.process(state)
+    # What links lead to may be written once and named a thousand times: it is counted before it is written out.
+    if sum(len(str(value)) for it in state.tokens[0].children or () for value in it.attrs.values()) > LEAF_BYTES_MAX:
+        return None
     html = _inline.renderer.render(state.tokens, _inline.options, env)
     return nh3.clean(
         html,
@@ -186,18 +217,25 @@ def _count(elements: Sequence[Element]) -> int:
     return len(elements) + sum(_count(one.children) for one in elements if one.children)
 
 
-def _widest(elements: Sequence[Element]) -> int:
-    """The most children that one element has."""
-    return max(len(elements), *(_widest(one.children) for one in elements if one.children), 0)
+def _html_chars(elements: Sequence[Element]) -> int:
+    return sum(len(one.html) + _html_chars(one.children or ()) for one in elements)
+
+
+def _names_bytes(elements: Sequence[Element]) -> int:
+    """Bytes, as a JSON list, of the names of one element's children: those of the one that has the most."""
+    own = sum(len(one.id) + 3 for one in elements)
+    return max(own, *(_names_bytes(one.children) for one in elements if one.children), 0)
 
 
 class _Making:
     """Makes elements of the tokens of one message."""
 
-    def __init__(self, message: Markdown, growing: bool, last: Token | None) -> None:
+    def __init__(self, message: Markdown, growing: bool, last: Token | None, code: int, room: int) -> None:
         self._message = message
         self._growing = growing
         self._last = last
+        self._code = code
+        self._room = room
 
     def children(self, parent: str, tokens: list[Token]) -> list[Element]:
         """The blocks in `parent`, which `tokens` are, each opened and closed."""
@@ -212,10 +250,17 @@ class _Making:
         return made
 
     def block(self, id_: str, tokens: list[Token]) -> Element:
-        """One block, which `tokens` are; its id begins with `id_`."""
+        """One block, which `tokens` are; its id begins with `id_`. Raises `_TooMuch` when there is no room for it."""
+        made = self._block(id_, tokens)
+        self._room -= len(made.html) if tokens[0].type in _CONTAINERS else _html_chars([made])
+        if self._room < 0:
+            raise _TooMuch
+        return made
+
+    def _block(self, id_: str, tokens: list[Token]) -> Element:
         first, within = tokens[0], tokens[1:-1]
         match first.type:
-            case "fence" | "code_block":
+            case kind if kind in _LISTINGS:
                 return self._listing(id_, first)
             case "hr":
                 return Element(f"{id_}hr", f'<hr id="{id_}hr">')
@@ -229,61 +274,74 @@ class _Making:
                     self.children(id_, within),
                     class_="tight" if tight else None,
                     start=None if start is None else str(start),
+                    dir="auto",
                 )
             case "list_item_open" | "blockquote_open" | "table_open" | "tbody_open":
                 id_ += first.tag
-                return shell(first.tag, id_, self.children(id_, within))
+                own = "auto" if first.tag in ("blockquote", "table") else None
+                return shell(first.tag, id_, self.children(id_, within), dir=own)
             case "thead_open":
-                return element("thead", f"{id_}thead", self._row(tokens[1:-1]))
+                html = self._cells(within[1:-1])
+                if html is None:
+                    return shell("thead", f"{id_}theadplain", [self._plain_row(id_, within[1:-1])])
+                return element("thead", f"{id_}thead", f"<tr>{html}</tr>")
             case "tr_open":
-                return element("tr", f"{id_}tr", self._cells(within))
+                html = self._cells(within)
+                return self._plain_row(id_, within) if html is None else element("tr", f"{id_}tr", html)
             case _:
                 return self._text(id_, first, within)
 
     def _text(self, id_: str, first: Token, within: list[Token]) -> Element:
         """A paragraph or a heading. The page's own headings are above those of a message."""
         tag = f"h{min(int(first.tag[1]) + 2, 6)}" if first.type == "heading_open" else "p"
-        content = "".join(token.content for token in within)
-        if len(content) > LEAF_CHARS_MAX:
-            return plain("div", f"{id_}plain", content, class_="plain")
-        return element(tag, f"{id_}{tag}", "".join(self._inline(tag, token) for token in within))
+        (token,) = within
+        html = None if len(token.content) > LEAF_TEXT_CHARS else self._inline(tag, token)
+        if html is None or not in_frame(html):
+            return plain("div", f"{id_}plain", token.content, class_="plain")
+        return element(tag, f"{id_}{tag}", html)
 
-    def _inline(self, kind: str, token: Token) -> str:
-        content = healed(token.content) if token is self._last else token.content
-        return self._message.inner(kind, content[:LEAF_CHARS_MAX])
+    def _inline(self, kind: str, token: Token) -> str | None:
+        return self._message.inner(kind, healed(token.content) if token is self._last else token.content)
 
-    def _row(self, tokens: list[Token]) -> str:
-        return "<tr>" + self._cells(tokens[1:-1]) + "</tr>"
-
-    def _cells(self, tokens: list[Token]) -> str:
+    def _cells(self, tokens: list[Token]) -> str | None:
+        """The cells of a row; None when they are too large for a leaf."""
+        if sum(len(token.content) for token in tokens[1::3]) > LEAF_TEXT_CHARS:
+            return None
         cells = []
         for opening, token in zip(tokens[::3], tokens[1::3], strict=True):
             side = str(opening.attrs.get("style", "")).removeprefix("text-align:")
             align = f' class="{side}"' if side in ("center", "right") else ""
-            cells.append(f"<{opening.tag}{align}>{self._inline(opening.tag, token)}</{opening.tag}>")
-        return "".join(cells)
+            html = self._inline(opening.tag, token)
+            if html is None:
+                return None
+            cells.append(f"<{opening.tag}{align}>{html}</{opening.tag}>")
+        html = "".join(cells)
+        return html if in_frame(html) else None
+
+    def _plain_row(self, id_: str, tokens: list[Token]) -> Element:
+        """A row as one cell with the text of all, as it was written."""
+        text = " | ".join(token.content for token in tokens[1::3])
+        cell = plain(tokens[0].tag, f"{id_}cellplain", text, class_="plain", colspan=str(len(tokens) // 3))
+        return shell("tr", f"{id_}trplain", [cell])
 
     def _listing(self, id_: str, token: Token) -> Element:
         """Code. While it grows it has no colours: each line more may change those of all others."""
         text = token.content.removesuffix("\n")
-        language = token.info.split()[0] if token.info.strip() else ""
+        language = token.info.split()[0].lower() if token.info.strip() else ""
+        named = language if _LANGUAGE.fullmatch(language) else None
         open_ = self._growing and token.type == "fence" and not _closed(token)
         id_ += "pre"
-        attributes: dict[str, str | bool | None] = {
-            "class_": "hl",
-            "data_copyable": True,
-            "data_lang": language or None,
-        }
-        if max(map(len, text.split("\n"))) > CODE_LINE_CHARS:
-            return plain("pre", f"{id_}plain", text, **attributes)
-        known = bool(_LANGUAGE.fullmatch(language)) and len(text) <= HIGHLIGHT_CHARS_MAX and not open_
-        lines = self._message.code(text, language, coloured=known)
-        groups = [lines[start : start + CODE_LINES] for start in range(0, len(lines), CODE_LINES)]
+        attributes: dict[str, str | bool | None] = {"class_": "hl", "data_copyable": True, "data_lang": named}
+        self._code += len(token.content)
+        quick = language in LANGUAGES and self._code <= CODE_COLOURED_CHARS and not open_
+        html = self._message.code(text, language) if quick else str(escape(text))
+        lines = html.split("\n")
+        groups = [lines[start : start + CODE_LINES_LEAF] for start in range(0, len(lines), CODE_LINES_LEAF)]
         # Each group but the last ends in its LF: the groups follow each other without anything between them.
-        leaves = [
-            element("code", f"{id_}:{number}", "\n".join(group) + "\n" * (number < len(groups) - 1))
-            for number, group in enumerate(groups)
-        ]
+        pieces = ["\n".join(group) + "\n" * (number < len(groups) - 1) for number, group in enumerate(groups)]
+        if not all(map(in_frame, pieces)):
+            return plain("pre", f"{id_}plain", text, **attributes)
+        leaves = [element("code", f"{id_}:{number}", piece) for number, piece in enumerate(pieces)]
         return shell("pre", id_, leaves, tabindex="0", **attributes)
 
 
@@ -297,25 +355,3 @@ def _closed(token: Token) -> bool:
     assert token.map is not None
     lines = token.content.count("\n") + (token.content[-1:] not in ("", "\n"))
     return token.map[1] - token.map[0] == lines + 2
-
-
-@lru_cache(maxsize=128)
-def _lexer(language: str) -> Lexer | None:
-    try:
-        return get_lexer_by_name(language, stripnl=False)
-    except ClassNotFound:
-        return None
-
-
-_formatter: Final = HtmlFormatter(nowrap=True)
-
-
-def _coloured(text: str, language: str) -> str:
-    """Code with its words marked, line for line the same; plain when the language is not known."""
-    lexer = _lexer(language)
-    plain_text = str(escape(text))
-    if lexer is None:
-        return plain_text
-    html = str(highlight(text, lexer, _formatter)).removesuffix("\n")
-    html = nh3.clean(html, tags={"span"}, attributes={"span": {"class"}})
-    return html if html.count("\n") == text.count("\n") else plain_text

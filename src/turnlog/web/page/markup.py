@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 
 from markupsafe import escape
 
+from turnlog.events.codec import encode_json
+from turnlog.limits import DOM_ID_CHARS_MAX, LEAF_BYTES_MAX, PIECE_CHARS
 from turnlog.web.paths import path_id
-
-DOM_ID_CHARS_MAX: Final = 40
-"""Longer names are replaced by their digest in element ids: an operation repeats up to three of them."""
 
 _UNPRINTABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _LINE_ENDS: Final = re.compile("\r\n?")
@@ -40,8 +39,14 @@ class Fragment(NamedTuple):
     shell: bool
 
 
+def in_frame(html: str) -> bool:
+    """Whether HTML is small enough for a leaf: in a frame, where it is written as JSON."""
+    return len(html) <= LEAF_BYTES_MAX and len(encode_json(html)) <= LEAF_BYTES_MAX
+
+
 def element(tag: str, id_: str, inner: str = "", **attributes: str | bool | None) -> Element:
-    """A leaf around `inner`, which is HTML. Of the attributes, None and False are left out, `class_` is `class`."""
+    """A leaf around `inner`, which is HTML that is `in_frame`. Of the attributes, None and False are left out, `class_`
+    is `class`."""
     return Element(id_, f'<{tag} id="{id_}"{_attributes(attributes)}>{inner}</{tag}>')
 
 
@@ -110,7 +115,3 @@ def plain(tag: str, id_: str, text: str, **attributes: str | bool | None) -> Ele
     pieces = [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]
     children = [element("span", f"{id_}:{number}", str(escape(piece))) for number, piece in enumerate(pieces)]
     return shell(tag, id_, children, **attributes)
-
-
-PIECE_CHARS: Final = 2_000
-"""Characters of one piece of plain text: at most 12 KB when every character is written as an escape."""
