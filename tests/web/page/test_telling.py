@@ -197,6 +197,17 @@ def test_the_answer_is_no_row_of_its_trace() -> None:
     assert "the answer's text" not in trace(thread).root.text
 
 
+def test_a_list_runs_the_way_its_text_does() -> None:
+    """Lists, quotations and tables of an answer are each laid out in the direction of their own text."""
+    thread = Simulator()
+    thread.draft("hello\n\n- שלום\n  1. hi\n\n> שלום\n\n|א|ב|\n|-|-|\n|ג|ד|\n\n")
+    blocks = [
+        node for node in page(thread).find("msg-turn-1:0").walk() if node.tag in ("ul", "ol", "blockquote", "table")
+    ]
+    assert [node.tag for node in blocks] == ["ul", "ol", "blockquote", "table"]
+    assert {node.attributes.get("dir") for node in blocks} == {"auto"}
+
+
 def test_what_was_dropped_stays_a_row() -> None:
     """Text of an attempt that was given up stands in the trace, as it stands nowhere else (P4)."""
     thread = Simulator()
