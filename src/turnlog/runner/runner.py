@@ -10,18 +10,18 @@ anything that nobody could prove.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from turnlog.agents.protocol import Agent, AgentFactory, Finish, Task
 from turnlog.errors import (
     AgentFailed,
     AlreadySettled,
     Fenced,
-    InvalidInput,
-    Refused,
+    IllegalTransition,
     StartFailed,
     StoreClosed,
     StoreError,
@@ -37,6 +37,8 @@ from turnlog.limits import AGENT_HARD_S, AGENT_IDLE_S, AGENT_STOP_S, REQUESTS_PE
 from turnlog.runner.pen import Pen
 
 __all__ = ["AgentFactory", "Ran", "run_turn"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class _Cut:
     detail: str | None = None
 
 
-_CANCELLED: Final = _Cut("cancelled", "the runner was cancelled")
+_NOT_OURS: Final = (Fenced, AlreadySettled, IllegalTransition, StoreError)
+"""What the journal says of a turn that is not ours to end (any more), or that it cannot end now."""
 
 
 async def run_turn(
@@ -81,10 +84,11 @@ async def run_turn(
     It waits until no turn that was submitted before it is open; only then the agent is made, and its limits begin.
     `workspace` None means the one named by the submission, if any. The agent may be silent for `idle_s` seconds (not
     counted while a person is asked), may take `hard_s` in all, and `stop_s` to clean up once it is cancelled. Returns
-    how the turn ended, also when it was settled by somebody else meanwhile. Raises `Fenced` when another writer took
-    the turn over (then nothing more is written), `StoreError` when the store could not be written (the agent is
+    how the turn ended, also when it was settled by somebody else meanwhile. Whatever the factory or the agent raises
+    ends the turn, and no more than it: `SystemExit` and `KeyboardInterrupt` too. Raises `Fenced` when another writer
+    took the turn over (then nothing more is written), `StoreError` when the store could not be written (the agent is
     stopped first), and `Refused` when the turn is not there to be started. Cancelling it stops the agent, settles the
-    turn as `cancelled` and goes on.
+    turn as `cancelled`, with the message of the cancellation if it has one, and goes on.
     """
     turn.refuse_duplicate()
     if turn.state in TERMINAL:
@@ -97,9 +101,9 @@ async def run_turn(
             await asyncio.wait({inner})
         except asyncio.CancelledError as error:
             cancelled = error
-            run.end(_CANCELLED)
+            run.end(_cancelled_by(error))
     if inner.cancelled():  # A loop that shuts down cancels every task, those of the runner too.
-        await asyncio.shield(run.settle_cancelled())
+        await asyncio.shield(run.settle(_cancelled_by(cancelled)))
     elif cancelled is not None:
         raise cancelled from inner.exception()
     return inner.result()
@@ -124,33 +128,54 @@ class _Run:
         """Prepare, start, run and settle."""
         try:
             end = await self._wait_start_and_play()
-        except StoreError as error:
+        except _NOT_OURS as error:
             end = error
+        except Exception as error:  # whatever it is, the turn must end with it
+            end = _cut_of(error, "failed")
         if isinstance(end, AlreadySettled):
             return await self._as_it_is()
         if isinstance(end, StoreError):
             await self._settle_if_possible(end)
         if isinstance(end, TurnlogError):
             raise end
-        return await self._settle(end)
+        return await self.settle(end)
 
     # --- before -------------------------------------------------------------------------------------------------
 
     async def _wait_start_and_play(self) -> Finish | _Cut | TurnlogError:
+        try:
+            begun = await self._begin()
+        except _NOT_OURS:
+            raise
+        except AgentFailed as error:
+            return _cut_of(error, "start_failed")
+        except Exception as error:  # whatever it is, the turn must end with it
+            return _Cut("start_failed", detail_of(error))
+        if not isinstance(begun, tuple):
+            return begun
+        return await self._play(asyncio.create_task(self._speak(*begun)))
+
+    async def _begin(self) -> tuple[Agent, Task] | _Cut | TurnlogError:
+        """Wait, make the agent, and write that it begins. Gives the agent and its task, or what cut this short."""
         if (cut := await self._wait()) is not None:
             return cut
-        try:
-            agent = self._factory()
-            name, version = agent.name, agent.version
-            task = await asyncio.to_thread(self._task)
-        except (Refused, StoreError):
-            raise
-        except Exception as error:  # whatever it is, the turn must end with it
-            return _cut_of(error, "start_failed")
+        agent, name, version = self._make()
+        task = await _beside(self._task)
         if self._cut.done():
             return self._cut.result()
         await self._turn.start(agent=name, agent_version=version)
-        return await self._play(asyncio.create_task(self._speak(agent, task)))
+        return agent, task
+
+    def _make(self) -> tuple[Agent, str, str]:
+        """The agent, its name and its version. Raises `AgentFailed`, whatever the factory raises."""
+        try:
+            agent = self._factory()
+            name, version = agent.name, agent.version
+        except AgentFailed:
+            raise
+        except BaseException as error:  # nothing waits here, so that a cancellation is the factory's too
+            raise StartFailed(reason="start_failed", detail=detail_of(error)) from error
+        return agent, name, version
 
     async def _wait(self) -> _Cut | TurnlogError | None:
         """Wait for the turn's time. Gives what cut the wait short; a request to end it is met by the journal."""
@@ -164,7 +189,10 @@ class _Run:
         return self._cut.result()
 
     async def _speak(self, agent: Agent, task: Task) -> Finish:
-        finish = await agent.run(task, self._pen.emit)
+        try:
+            finish = await agent.run(task, self._pen.emit)
+        except (KeyboardInterrupt, SystemExit) as error:  # out of a task they would end the event loop
+            raise AgentFailed(reason="failed", detail=detail_of(error)) from error
         if not isinstance(finish, Finish):
             raise AgentFailed(reason="failed", detail=f"the agent returned {type(finish).__name__} instead of a Finish")
         return finish
@@ -255,7 +283,8 @@ class _Run:
 
     # --- after --------------------------------------------------------------------------------------------------
 
-    async def _settle(self, end: Finish | _Cut) -> Ran:
+    async def settle(self, end: Finish | _Cut) -> Ran:
+        """Write the end, unless the turn has one."""
         try:
             if isinstance(end, _Cut):
                 await self._turn.interrupt(end.reason, end.detail)
@@ -264,13 +293,12 @@ class _Run:
             return Ran(state="completed")
         except AlreadySettled:
             return await self._as_it_is()
-        except InvalidInput as error:
-            assert isinstance(end, Finish), "our own reasons are valid"
-            return await self._settle(_cut_of(error, "failed"))
-
-    async def settle_cancelled(self) -> None:
-        """Settle a turn whose `run` was cancelled from outside, if it is not settled yet."""
-        await self._settle(_CANCELLED)
+        except _NOT_OURS:
+            raise
+        except Exception as error:  # a Finish that cannot be written is no end
+            if isinstance(end, _Cut):
+                raise
+            return await self.settle(_cut_of(error, "failed"))
 
     async def _settle_if_possible(self, error: StoreError) -> None:
         """The store failed once; if it fails again, recovery settles the turn when the store works."""
@@ -281,7 +309,7 @@ class _Run:
 
     async def _as_it_is(self) -> Ran:
         """How somebody else settled the turn."""
-        view = await asyncio.to_thread(self._log.turn_view, self._turn.thread, self._turn.id)
+        view = await _beside(lambda: self._log.turn_view(self._turn.thread, self._turn.id))
         return Ran(state=view.state, reason=view.reason)
 
 
@@ -300,20 +328,33 @@ def _look_at(agent: asyncio.Task[Finish]) -> None:
         agent.exception()
 
 
-def _end_of(agent: asyncio.Task[Finish]) -> Finish | _Cut | TurnlogError:
+def _end_of(agent: asyncio.Task[Finish]) -> Finish | _Cut:
     if agent.cancelled():
         return _Cut("failed", "the agent cancelled itself")
     error = agent.exception()
-    if error is None:
-        return agent.result()
-    return _verdict(error)
+    # What broke the pen has cut the turn before: what an agent raises itself, of whatever kind, is its failure.
+    return agent.result() if error is None else _cut_of(error, "failed")
 
 
-def _verdict(error: BaseException) -> _Cut | TurnlogError:
-    """What an error makes of the turn: nothing to write any more (the error itself), or an end to write."""
+def _verdict(error: TurnlogError) -> _Cut | TurnlogError:
+    """What a refusal makes of the turn: nothing to write any more (the error itself), or an end to write."""
     return error if isinstance(error, Fenced | AlreadySettled | StoreError) else _cut_of(error, "failed")
 
 
 def _cut_of(error: BaseException, reason: Reason) -> _Cut:
-    """How a turn ends by what was raised: with the error's own reason if it has one, else with `reason`."""
-    return _Cut(reason_of(error, reason), detail_of(error))
+    """How a turn ends by what its agent raised: with the error's own reason if it has one, else with `reason`."""
+    return _Cut(reason_of(error, reason) if isinstance(error, Exception) else reason, detail_of(error))
+
+
+def _cancelled_by(error: asyncio.CancelledError | None) -> _Cut:
+    message = error.args[0] if error is not None and error.args else None
+    return _Cut("cancelled", message if isinstance(message, str) else "the runner was cancelled")
+
+
+async def _beside(ask: Callable[[], T]) -> T:
+    """Ask in a thread of its own: the loop's few threads may all be held by agents that do not come back."""
+    thread = ThreadPoolExecutor(1, "turnlog-runner")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, ask)
+    finally:
+        thread.shutdown(wait=False)
