@@ -74,7 +74,7 @@ def test_a_stopping_server_says_bye_and_the_page_waits(folder: Path, puppets: Pu
 
 
 def test_nonsense_of_a_proxy_is_waited_out(chat: Chat, puppets: Puppets) -> None:
-    """503 and HTML instead of the stream, as a proxy answers while a server starts, end nothing (C22)."""
+    """503 and HTML instead of the stream, as a proxy answers while a server starts, end nothing."""
     answers: list[dict[str, object]] = [
         {"status": 503, "body": "starting", "content_type": "text/plain"},
         {"status": 200, "body": "<p>starting</p>", "content_type": "text/html"},
@@ -116,7 +116,7 @@ def test_hidden_tabs_let_go_so_that_eight_tabs_work(
     chat: Chat, another: Callable[[Chat], Chat], puppets: Puppets, server: Serving
 ) -> None:
     """A browser has six connections for a server: hidden tabs close theirs, a late tab works, and one that is shown
-    again has caught up exactly (C23)."""
+    again has caught up exactly."""
     tabs = [chat]
     for _ in range(7):
         tabs[-1].page.evaluate(HIDE, True)

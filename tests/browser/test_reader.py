@@ -87,7 +87,7 @@ def test_frames_are_read_however_they_are_cut(page: Page) -> None:
 
 
 def test_503_html_and_no_answer_are_waited_out(page: Page) -> None:
-    """A server that answers 503, HTML or nothing as it starts again is tried until it streams (C22)."""
+    """A server that answers 503, HTML or nothing as it starts again is tried until it streams."""
     start(page, answer(503, "text/plain"), answer(200, "text/html", ("<p>starting",)), answer(0), answer(204), answer())
     for tries in range(4):
         wait(page, 250 * 2**tries)
