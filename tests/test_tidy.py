@@ -68,7 +68,7 @@ BANNED_METHODS = {"splitlines": "split('\\n'): it also splits on U+2028 and U+00
 RANDOM_ALLOWED = {"Random", "SystemRandom"}
 
 # Methods that are called from outside of Python.
-CALLED_BY_OTHERS = {"xOpen", "capture_signals", "do_POST", "handle_error", "log_message"}
+CALLED_BY_OTHERS = {"xOpen", "capture_signals", "do_POST", "handle_error", "log_message", "send_400_response"}
 
 # A word of the glossary -> names that would be a second word for it.
 SYNONYMS = {

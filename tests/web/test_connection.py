@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -13,9 +14,11 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from tests.runner.running import run
+from tests.web.calling import check_value
 from turnlog.limits import HEAD_BYTES_MAX, WRITE_BUFFER_BYTES
 from turnlog.web import connection
 from turnlog.web.connection import ABORT, Connection
+from turnlog.web.http_problems import HEADERS
 
 ASK = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
@@ -29,10 +32,13 @@ class Asked:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scopes.append(scope)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
         gone = asyncio.create_task(until_gone(receive))
         if scope["path"] == "/slow":
             await asyncio.wait({gone}, timeout=0.1)
+        if scope["path"] == "/unread":
+            await gone
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
         while scope["path"] == "/stream" and not gone.done():
             part = {"type": "http.response.body", "body": b"x" * 10_000, "more_body": True}
             sending = asyncio.ensure_future(send(part))
@@ -49,10 +55,18 @@ async def until_gone(receive: Receive) -> None:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Asked, int, ServerState]]:
+async def served(*, connections_max: int | None = None) -> AsyncIterator[tuple[Asked, int, ServerState]]:
     """A listener that answers with `Asked`, its port, and what it knows of its connections."""
     app, state = Asked(), ServerState()
-    config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False)
+    config = uvicorn.Config(
+        app,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        limit_concurrency=connections_max,
+    )
     config.load()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
@@ -92,13 +106,60 @@ def test_endless_head_is_refused() -> None:
     async def main() -> None:
         async with served() as (app, port, _):
             head = b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * (HEAD_BYTES_MAX + 1)
-            assert await exchanged(port, head) in (b"reset", *REFUSED_431)
+            answer = await exchanged(port, head)
+            assert answer == b"reset" or status_of(answer) == 431
             assert app.scopes == []
 
     run(main())
 
 
-REFUSED_431 = (b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",)
+def status_of(answer: bytes) -> int:
+    """The status of an answer that ends a connection; it must be whole, a problem document, and safe to look at."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    line, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    status = int(line.split()[1])
+    assert headers.items() >= {**HEADERS, "connection": "close", "content-length": str(len(body))}.items()
+    assert headers["content-type"] == "application/problem+json"
+    assert ("retry-after" in headers) is (status == 503)
+    document = json.loads(body)
+    check_value("Problem", document)
+    assert document["status"] == status and document["detail"] != document["title"]
+    return status
+
+
+def test_what_is_no_http_is_told_so() -> None:
+    """Bytes that are no request, and a body that is not framed, are answered 400; what comes behind a request that is
+    being answered is not taken for the answer to that (P11)."""
+
+    async def main() -> None:
+        async with served() as (app, port, _):
+            assert status_of(await exchanged(port, b"\x16\x03\x01 hello\r\n\r\n")) == 400
+            assert app.scopes == []
+            chunked = ASK.replace(b"GET /", b"POST /unread").replace(b"host", b"transfer-encoding: chunked\r\nhost")
+            assert status_of(await exchanged(port, chunked + b"no number\r\n")) == 400
+            assert await exchanged(port, ASK + b"\x16\x03") == b""
+
+    run(main())
+
+
+def test_a_connection_too_many_is_told_to_come_back() -> None:
+    """Beyond the most connections that a server takes a request is answered 503 and when to come again, and the next
+    one is taken once another has gone (P11)."""
+
+    async def main() -> None:
+        async with served(connections_max=2) as (app, port, state):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ASK)
+            assert b"200 OK" in await reader.readuntil(b"0\r\n\r\n")
+            assert status_of(await exchanged(port, ASK)) == 503
+            assert len(app.scopes) == 1
+            await hung_up(writer)
+            while state.connections:
+                await asyncio.sleep(0)
+            assert b"200 OK" in await exchanged(port, ASK.replace(b"host", b"connection: close\r\nhost"))
+
+    run(main())
 
 
 def test_head_below_the_limit_is_taken() -> None:
@@ -116,16 +177,16 @@ def test_head_below_the_limit_is_taken() -> None:
 
 @pytest.mark.parametrize(
     ("said", "told"),
-    [(b"", b""), (b"GET / HT", b"408"), (b"\r\n", b"408"), (ASK + b"GET / HT", b"408")],
+    [(b"", False), (b"GET / HT", True), (b"\r\n", True), (ASK + b"GET / HT", True)],
 )
-def test_slow_head_is_given_up(said: bytes, told: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_head_is_given_up(said: bytes, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that does not finish its head in time is sent away; one that says nothing is hung up on (P11)."""
     monkeypatch.setattr(connection, "HEAD_S", 0.05)
 
     async def main() -> None:
         async with served() as (_, port, state):
             answer = await exchanged(port, said)
-            assert (told in answer) if told else answer == b""
+            assert status_of(answer.rpartition(b"0\r\n\r\n")[2]) == 408 if told else answer == b""
             assert not state.connections
 
     run(main())

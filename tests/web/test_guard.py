@@ -13,7 +13,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from turnlog.limits import REQUEST_BYTES_MAX, REQUEST_DISCARDED_BYTES_MAX
 from turnlog.web import guard as guard_module
-from turnlog.web.guard import HEADERS, Guard, loopback_hosts
+from turnlog.web.guard import Guard, loopback_hosts
+from turnlog.web.http_problems import HEADERS
 
 from .sites import GUARD, HOST, app_of, asked
 

@@ -6,9 +6,11 @@ import asyncio
 import socket
 from typing import Any, Final
 
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from turnlog.limits import CONNECTION_DEAD_MS, CONNECTION_KERNEL_BYTES, HEAD_BYTES_MAX, HEAD_S, WRITE_BUFFER_BYTES
+from turnlog.web.http_problems import last_answer
 
 ABORT: Final = "turnlog.abort"
 """The ASGI extension that cuts the connection off: a callable without arguments."""
@@ -26,6 +28,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        # Who is one too many is answered here: uvicorn's own answer is no problem document.
+        self._connections_max, self.limit_concurrency = self.limit_concurrency, None
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         _bound_kernel(transport.get_extra_info("socket"))
         self._await_head()
@@ -56,12 +60,19 @@ class Connection(HttpToolsProtocol):
         """The head is whole: it may take its time from here on, as others look after that."""
         self._in_head = False
         self._head_is_over()
+        full = self._connections_max is not None and len(self.connections) >= self._connections_max
+        self.app = _full if full else self.config.loaded_app
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """What comes next is another head."""
         super().on_message_complete()
         self._in_head, self._head_bytes = True, 0
+
+    def send_400_response(self, msg: str) -> None:
+        """See `HttpToolsProtocol`: this is no HTTP, or the end of a body is none."""
+        cycle: RequestResponseCycle | None = self.cycle
+        self._refuse(400, unanswered=not self._in_head and cycle is not None and not cycle.response_started)
 
     def _await_head(self) -> None:
         if self._head_end is None:
@@ -72,16 +83,26 @@ class Connection(HttpToolsProtocol):
             self._head_end.cancel()
             self._head_end = None
 
-    def _refuse(self, status: int) -> None:
-        """Answer a head that is too large or too slow, unless another answer is on its way, and hang up.
+    def _refuse(self, status: int, *, unanswered: bool = False) -> None:
+        """Answer a head that is too large or too slow or none at all, unless another answer is on its way, and hang up.
 
-        Who said nothing at all is told nothing: a browser opens connections ahead.
+        `unanswered` tells that it is the request in hand that this answers. Who said nothing at all is told nothing: a
+        browser opens connections ahead.
         """
         self._head_is_over()
         cycle: RequestResponseCycle | None = self.cycle
-        if self._head_bytes and (cycle is None or cycle.response_complete):
-            self.transport.write(STATUS_LINE[status] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+        if self._head_bytes and (unanswered or cycle is None or cycle.response_complete):
+            headers, body = last_answer(status)
+            lines = b"".join(b"%s: %s\r\n" % header for header in headers)
+            self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
         self.transport.close()
+
+
+async def _full(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """The application of a connection that is one too many."""
+    headers, body = last_answer(503)
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _bound_kernel(sock: Any) -> None:

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.limits import REQUEST_BYTES_MAX, REQUEST_DISCARDED_BYTES_MAX, REQUEST_S
 from turnlog.web.counts import Counts
+from turnlog.web.http_problems import HEADER_LINES
 from turnlog.web.problems import http_problem, unexpected_problem
 
 _logger = logging.getLogger("turnlog")
@@ -33,22 +34,6 @@ _METHODS: Final = SAFE | {"POST", "PUT", "PATCH", "DELETE"}
 _JSON: Final = "application/json"
 _FORM: Final = "application/x-www-form-urlencoded"
 _COOKIE_S: Final = 30 * 24 * 3_600
-
-HEADERS: Final = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-        "trusted-types turnlog"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    # No other site learns of our addresses; with "no-referrer" our own forms would come from an origin "null".
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
-"""Headers of every answer that does not set them itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,11 +183,8 @@ class _Answering:
             if self.unread:
                 headers.append((b"connection", b"close"))
             there = {name.lower() for name, _ in headers}
-            message = {**message, "headers": [*headers, *(pair for pair in _HEADERS if pair[0] not in there)]}
+            message = {**message, "headers": [*headers, *(pair for pair in HEADER_LINES if pair[0] not in there)]}
         await self._send(message)
-
-
-_HEADERS: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 # --- bodies ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from http import HTTPStatus
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -13,10 +12,9 @@ from starlette.responses import Response
 from turnlog import errors
 from turnlog.errors import CursorUnprovable, InvalidInput, StoreError, TurnlogError
 from turnlog.events.codec import json_line
+from turnlog.web.http_problems import PROBLEM_JSON, http_problem_document, retry_after
 from turnlog.web.page.refusals import refusal
 from turnlog.web.page.rendering import document as page
-
-PROBLEM_JSON: Final = "application/problem+json"
 
 STATUSES: Final[dict[type[TurnlogError], int]] = {
     errors.TurnlogError: 500,
@@ -53,9 +51,6 @@ STATUSES: Final[dict[type[TurnlogError], int]] = {
     errors.RestoreFailed: 500,
 }
 """What each error is over HTTP: 503 where the same request may work a little later."""
-
-_RETRY_AFTER_S: Final = 1
-"""What a client is asked to wait after 503: as long as the journal waits between two looks at its store."""
 
 
 def status_of(error: TurnlogError) -> int:
@@ -95,15 +90,13 @@ async def turnlog_problem(request: Request, error: Exception) -> Response:
     if isinstance(error, StoreError):
         request.app.state.site.counts.store_errors[type(error).__name__] += 1
     document = problem_document(error)
-    headers = {"Retry-After": str(_RETRY_AFTER_S)} if document["status"] == HTTPStatus.SERVICE_UNAVAILABLE else {}
-    return _answer(request, document, headers)
+    return _answer(request, document, retry_after(document["status"]))
 
 
 async def http_problem(request: Request, error: Exception) -> Response:
     """The answer to a request that HTTP itself, a route or the guard refuses."""
     assert isinstance(error, HTTPException)
-    title = HTTPStatus(error.status_code).phrase
-    document = {"type": "about:blank", "title": title, "status": error.status_code, "detail": error.detail or title}
+    document = http_problem_document(error.status_code, error.detail)
     return _answer(request, document, dict(error.headers or {}))
 
 
