@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.events.codec import json_line
+from turnlog.web.api.input import check_query
 from turnlog.web.site import Site
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -18,6 +19,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 async def healthz(request: Request) -> Response:
     """200 while the log can be written, as far as its last writes tell; else a problem document."""
+    check_query(request, ())
     site: Site = request.app.state.site
     await run_sync(site.log.check)
     document = {"status": "ok", "reason": None}
@@ -26,6 +28,7 @@ async def healthz(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus."""
+    check_query(request, ())
     site: Site = request.app.state.site
     return Response("\n".join(_lines(site)) + "\n", media_type=_TEXT)
 

@@ -94,6 +94,17 @@ def test_the_document_names_every_route_and_no_other(log: Log) -> None:
     assert run(routed()) == documented
 
 
+def test_every_operation_names_what_any_request_may_be_answered() -> None:
+    """What the connection, the guard and the store may answer whatever is asked is named for each operation; a token is
+    asked for by all but the health."""
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            statuses = set(operation["responses"])
+            assert statuses >= {"400", "403", "408", "421", "431", "500", "503"}, (method, path)
+            assert ("401" in statuses) is (path != "/healthz") is ("security" not in operation)
+            assert ("415" in statuses) is ("413" in statuses) is (method == "post")
+
+
 def test_the_document_is_served_and_known_by_its_tag(log: Log) -> None:
     """`/openapi.json` is the document; who has it is told so."""
 

@@ -42,6 +42,9 @@ def log() -> Iterator[Log]:
         ("/api/threads/t/turns/~!", "turn"),
         ("/api/turns?latest=0", "latest"),
         ("/openapi.json?pretty", "pretty"),
+        ("/api/changes?after=0", "after"),
+        ("/healthz?x=1", "x"),
+        ("/metrics?x=1", "x"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(log: Log, path: str, field: str) -> None:
@@ -51,6 +54,17 @@ def test_a_wrong_parameter_is_refused_by_name(log: Log, path: str, field: str) -
         async with calling(log) as api:
             await api.settled("t", (await api.submit("t", "x"))["turn"])
             assert (await api.call("GET", path, 400)).json()["field"] == field
+
+    run(main())
+
+
+def test_a_foreign_name_is_refused_as_the_document_says(log: Log) -> None:
+    """A request that names another host is a 421, which the document names for every operation."""
+
+    async def main() -> None:
+        async with calling(log) as api:
+            for path in ("/api/threads", "/api/changes", "/openapi.json", "/healthz", "/metrics"):
+                await api.call("GET", path, 421, headers={"host": "elsewhere.test"})
 
     run(main())
 

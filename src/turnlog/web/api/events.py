@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from turnlog.errors import CursorUnprovable
 from turnlog.web.api.answer import read
-from turnlog.web.api.input import check_query, cursor_seq, path_of
+from turnlog.web.api.input import check_query, cursor_seq, limit_of, path_of
 from turnlog.web.api.read import events_page
 from turnlog.web.site import Site
 from turnlog.web.stream.feed import reset_frame
@@ -29,7 +29,8 @@ async def events(request: Request) -> Response:
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
         return await events_page(request)
-    check_query(request, {_AFTER})
+    check_query(request, {_AFTER, "limit"})
+    limit_of(request)  # a page's, and wrong is wrong
     site: Site = request.app.state.site
     thread = path_of(request, "thread")
     try:

@@ -49,7 +49,8 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One method of one path. `problems` are the statuses of the problem documents it may answer with."""
+    """One method of one path. `problems` are the statuses of the problem documents it may answer with, beside those
+    that any may. A `public` one needs no token."""
 
     id: str
     method: Method
@@ -61,6 +62,7 @@ class Operation:
     body_required: bool = True
     answers: Mapping[int, Answer]
     problems: tuple[int, ...] = ()
+    public: bool = False
     tag: str = "threads"
     names: frozenset[str] = field(init=False)
 
@@ -98,7 +100,8 @@ _TIMELINE_ABOUT: Final = (
 _STREAM_ABOUT: Final = (
     "With `Accept: text/event-stream` a stream: the events behind the cursor, each open draft whole, then everything "
     "as it becomes durable. A stream ends with `bye` when the server stops; connect again with `Last-Event-ID`. A "
-    "cursor that proves nothing here is answered by `reset`. Else a page of events as a document: follow from its `at`."
+    "cursor that proves nothing here is answered by `reset`. A stream takes no notice of `limit`. Else a page of "
+    "events as a document: follow from its `at`."
 )
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -109,7 +112,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Threads, the last changed first",
         query=(_LIMIT, _BEFORE),
         answers=_json("A page of threads.", shapes.Threads),
-        problems=(400,),
     ),
     Operation(
         id="getThread",
@@ -117,7 +119,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/api/threads/{thread}",
         summary="One thread's row",
         answers=_json("The row.", shapes.ThreadRow),
-        problems=(400, 404),
+        problems=(404,),
     ),
     Operation(
         id="listTurns",
@@ -126,7 +128,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="A thread's turns, the newest first",
         query=(_LIMIT, _BEFORE),
         answers=_json("A page of turns.", shapes.Turns),
-        problems=(400, 404),
+        problems=(404,),
         tag="turns",
     ),
     Operation(
@@ -138,7 +140,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "thread that does not exist yet is created. An answer that was lost: send the same `key` again.",
         body=GivenMessage,
         answers=_accepted("The submission is durable.", shapes.Submission),
-        problems=(400, 409, 413, 415),
+        problems=(409, 413, 415),
         tag="turns",
     ),
     Operation(
@@ -149,7 +151,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about=_TIMELINE_ABOUT,
         query=(_LIMIT, _AFTER_PAGE),
         answers=_json("A page of the turn's trace.", shapes.Timeline),
-        problems=(400, 404),
+        problems=(404,),
         tag="turns",
     ),
     Operation(
@@ -160,7 +162,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about=_TIMELINE_ABOUT,
         query=(_LIMIT, _AFTER_PAGE),
         answers=_json("A page of the turn's trace.", shapes.Timeline),
-        problems=(400, 404),
+        problems=(404,),
         tag="turns",
     ),
     Operation(
@@ -172,7 +174,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=GivenInterrupt,
         body_required=False,
         answers=_accepted("The request is durable.", shapes.Request),
-        problems=(400, 404, 409, 413, 415),
+        problems=(404, 409, 413, 415),
         tag="turns",
     ),
     Operation(
@@ -184,7 +186,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=GivenRetry,
         body_required=False,
         answers=_accepted("The new turn's submission is durable.", shapes.Submission),
-        problems=(400, 404, 409, 413, 415),
+        problems=(404, 409, 413, 415),
         tag="turns",
     ),
     Operation(
@@ -195,7 +197,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about="The first decision stands; a second one is refused (409).",
         body=GivenDecision,
         answers=_accepted("The decision is durable.", shapes.Request),
-        problems=(400, 404, 409, 413, 415),
+        problems=(404, 409, 413, 415),
         tag="turns",
     ),
     Operation(
@@ -207,7 +209,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             200: Answer("The item, which never changes; `If-None-Match` takes its `ETag`.", {JSON: "RawItem"}),
             304: Answer("The client has it already.", {}),
         },
-        problems=(400, 404),
+        problems=(404,),
     ),
     Operation(
         id="getTranscript",
@@ -217,7 +219,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about=f"`limit` counts turns, of which the newest come first and stand last. {_LIST_ABOUT}",
         query=(_LIMIT, _BEFORE),
         answers=_json("A page of the transcript.", shapes.TranscriptPage),
-        problems=(400, 404),
+        problems=(404,),
     ),
     Operation(
         id="getHistory",
@@ -231,7 +233,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             Parameter("until", "The id of a turn, as it is: only turns submitted before it."),
         ),
         answers=_json("The history.", shapes.HistoryItems),
-        problems=(400, 404),
+        problems=(404,),
     ),
     Operation(
         id="getEvents",
@@ -241,7 +243,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about=_STREAM_ABOUT,
         query=(_AFTER, _LIMIT, _LAST_EVENT),
         answers={200: Answer("A page, or a stream.", {JSON: "EventsPage", SSE: "EventFrames"})},
-        problems=(400, 404, 409),
+        problems=(404, 409),
         tag="streams",
     ),
     Operation(
@@ -255,7 +257,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             _BEFORE,
         ),
         answers=_json("A page of turns.", shapes.NewestTurns),
-        problems=(400,),
         tag="turns",
     ),
     Operation(
@@ -277,7 +278,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             200: Answer("The document.", {JSON: "Json"}),
             304: Answer("The client has it already.", {}),
         },
-        problems=(400,),
         tag="server",
     ),
     Operation(
@@ -286,6 +286,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/healthz",
         summary="Whether the log can be written",
         answers=_json("It can.", shapes.Health),
+        public=True,
         tag="server",
     ),
     Operation(
