@@ -72,6 +72,28 @@ def stuck() -> Agent:
     return ScriptedAgent(text(HALF), _stuck, name="stuck")
 
 
+async def _exit(_task: Task) -> None:
+    raise SystemExit(4)
+
+
+async def _exit_aside(_task: Task) -> None:
+    """A task of the agent's own that nobody waits for ends as a program does."""
+    task = asyncio.create_task(_exit(_task))
+    await asyncio.wait({task})
+
+
+def exiting() -> Agent:
+    return ScriptedAgent(text(HALF), _exit, name="exiting")
+
+
+def exiting_aside() -> Agent:
+    return ScriptedAgent(text(HALF), _exit_aside, answer(HALF), name="exiting_aside")
+
+
+def unmakeable() -> Agent:
+    raise SystemExit(4)
+
+
 @contextmanager
 def opened(url: str) -> Iterator[Log]:
     clock = SystemClock()
@@ -96,4 +118,5 @@ def be_patient(seconds: float) -> None:
 if __name__ == "__main__":
     if PATIENCE_S in os.environ:
         be_patient(float(os.environ[PATIENCE_S]))
-    serve_agents({"quick": quick, "told": told, "stubborn": stubborn, "stuck": stuck}, opened=opened)
+    agents = (quick, told, stubborn, stuck, exiting, exiting_aside, unmakeable)
+    serve_agents({make.__name__: make for make in agents}, opened=opened)

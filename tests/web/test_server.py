@@ -271,6 +271,61 @@ def test_no_agent_keeps_it_from_ending(tmp_path: Path, agent: str) -> None:
         assert (log.recovered, log.turn_view("t", turn).reason) == ([], "cancelled")
 
 
+@pytest.mark.parametrize(
+    ("agent", "end"), [("exiting", "failed"), ("exiting_aside", None), ("unmakeable", "start_failed")]
+)
+def test_an_agent_ends_no_server(tmp_path: Path, agent: str, end: str | None) -> None:
+    """P5: an agent, a task of its own or a factory that raises SystemExit ends at most its turn: the server answers on,
+    other turns go on, and it stops when it is told to."""
+    with scripted(tmp_path) as server:
+        other = submit(server, "told", "other")
+        with streaming(server, "other") as stream:
+            stream.until("draft")
+        turn = submit(server, agent)
+        while row(server, turn)["state"] not in ("completed", "interrupted"):
+            continue
+        assert row(server, turn)["reason"] == end
+        assert row(server, other, "other")["state"] == "assistant_started"
+        assert post(server, f"/api/threads/other/turns/{other}/decisions/go", value=True).status_code < 300
+        with streaming(server, "other") as stream:
+            while stream.until("event")["kind"] != "completed":
+                continue
+        assert server.terminate() == 0, server.last_words()
+
+
+def test_turns_that_a_server_leaves_say_so(tmp_path: Path) -> None:
+    """A turn that ends because its server was stopped says so, also when nobody was waited for any more."""
+    with scripted(tmp_path, environment={PATIENCE_S: str(3 * WAIT_S)}) as server:
+        turn = submit(server, "told")
+        with streaming(server) as stream:
+            stream.until("draft")
+            server.send(signal.SIGTERM)
+            server.send(signal.SIGINT)  # of two of one kind the system may make one
+        assert server.reap() == 0, server.last_words()
+    with turnlog.open(server.store_url) as log:
+        end = list(log.events("t", turn=turn))[-1].body
+        assert (end.kind, getattr(end, "detail", None)) == ("interrupted", STOPPED)
+
+
+def test_a_server_that_fails_ends_too(tmp_path: Path) -> None:
+    """P5: a server that ends by an error ends although an agent's thread does not, and tells the error."""
+    script = tmp_path / "failing.py"
+    script.write_text(
+        "import sys, threading\n"
+        "from turnlog.cli.main import main\n"
+        "from turnlog.web import server\n"
+        "def fail(*_given, **_more):\n"
+        "    threading.Thread(target=threading.Event().wait).start()\n"
+        "    raise OSError('no more files')\n"
+        "server.run_server = fail\n"
+        f"sys.argv = ['turnlog', '--store', 'sqlite:///{tmp_path}/chat.db', 'serve', '--port', '0']\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=WAIT_S, check=False)
+    assert ran.returncode == 1
+    assert b"no more files" in ran.stderr
+
+
 # --- in between ------------------------------------------------------------------------------------------------
 
 

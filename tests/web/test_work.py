@@ -12,7 +12,15 @@ import pytest
 from tests.journal.stores import Store
 from tests.runner.running import answer, hang, run, text, until
 from turnlog.agents.protocol import AgentFactory
-from turnlog.errors import InvalidInput, KeyConflict, NotRetryable, Overloaded, StoreClosed, StoreUnavailable
+from turnlog.errors import (
+    DuplicateTurn,
+    InvalidInput,
+    KeyConflict,
+    NotRetryable,
+    Overloaded,
+    StoreClosed,
+    StoreUnavailable,
+)
 from turnlog.journal.log import Log
 from turnlog.testing.scripted_agent import Act, ScriptedAgent
 from turnlog.web import work as work_module
@@ -288,5 +296,30 @@ def test_close_waits_for_no_agent_for_ever(log: Log, monkeypatch: pytest.MonkeyP
             assert log.turn_view("t", turn.id).reason == "cancelled"
             go_on.set()
             await until(lambda: len(asyncio.all_tasks()) == 2)
+
+    run(main())
+
+
+def test_a_turn_that_the_runner_leaves_is_ended(
+    log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P5, P8: a turn whose runner fails by a defect of its own, or refuses, does not stay open: it ends as failed, and
+    the thread takes the next one."""
+
+    async def main() -> None:
+        async with working(log, Agents(answer("yes"))) as work:
+            for error in (RuntimeError("a defect"), DuplicateTurn(thread="t", turn="u", state="running")):
+
+                async def leave(*_given: object, error: Exception = error, **_more: object) -> None:
+                    raise error
+
+                with monkeypatch.context() as patch:
+                    patch.setattr(work_module, "run_turn", leave)
+                    turn = await work.submit("t", "question")
+                    assert await settled(log, "t", turn.id) == ("interrupted", "failed")
+                assert turn.id in caplog.text
+            after = await work.submit("t", "question")
+            assert await settled(log, "t", after.id) == ("completed", None)
+            await until(lambda: work.counts.turns["interrupted", "failed"] == 2)
 
     run(main())

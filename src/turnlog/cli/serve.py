@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,20 +54,22 @@ def serve(store: Store, *, host: str, port: int, agent: str, workspace: Path, to
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     folder = workspace.absolute()
     agents = {name: agent_factory(name) for name in dict.fromkeys(("demo", agent))}
-    with listening(host, port) as sock:
-        guard = guard_of(sock, host, token)
-        with store.opened(create=True) as log:
-            told = _Told(store, log.recovered, url_of(sock, host), agent, folder)
-            run_server(
-                log,
-                agents,
-                agent=agent,
-                sock=sock,
-                guard=guard,
-                workspace=folder,
-                ready=told.as_json if as_json else told.as_text,
-            )
-    leave_stuck_threads()
+    try:
+        with listening(host, port) as sock:
+            guard = guard_of(sock, host, token)
+            with store.opened(create=True) as log:
+                told = _Told(store, log.recovered, url_of(sock, host), agent, folder)
+                run_server(
+                    log,
+                    agents,
+                    agent=agent,
+                    sock=sock,
+                    guard=guard,
+                    workspace=folder,
+                    ready=told.as_json if as_json else told.as_text,
+                )
+    finally:
+        leave_stuck_threads(sys.exception())
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import logging
 import os
 import resource
 import signal
@@ -34,7 +35,9 @@ from turnlog.web.app import create_app
 from turnlog.web.connection import Connection
 from turnlog.web.guard import Guard, loopback_hosts
 from turnlog.web.site import Site
-from turnlog.web.work import Work
+from turnlog.web.work import STOPPED, Work
+
+_logger = logging.getLogger("turnlog")
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -134,25 +137,40 @@ def run_server(
     # `asyncio.run` would wait for tasks and threads that do not end, for ever if it must.
     loop = asyncio.new_event_loop()
     try:
-        loop.run_until_complete(serve())
+        _complete(loop, loop.create_task(serve()))
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
+
+
+def _complete(loop: asyncio.AbstractEventLoop, server: asyncio.Task[None]) -> None:
+    """Run the loop until the server has ended.
+
+    What would end the process ends one task of an agent's: signals come as calls of `stop`, and nothing of ours asks
+    for it in this way.
+    """
+    while not server.done():
+        try:
+            loop.run_until_complete(server)
+        except (KeyboardInterrupt, SystemExit):
+            _logger.exception("a task tried to end the process")
+    server.result()
 
 
 async def _end_tasks() -> None:
     """Cancel what is left. An agent that does not end even so is left behind, as its turn is settled."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
-        task.cancel()
+        task.cancel(STOPPED)
     if tasks:
         await asyncio.wait(tasks, timeout=_LEAVING_S)
 
 
-def leave_stuck_threads() -> None:
+def leave_stuck_threads(error: BaseException | None = None) -> None:
     """The last act of a program: end the process without threads that do not end by themselves now.
 
-    Python would wait for every thread. What an agent's thread still does no log takes any more.
+    Python would wait for every thread. What an agent's thread still does no log takes any more. An `error` that ends
+    the program is told first.
     """
     deadline = SystemClock().boot_s() + _LEAVING_S
     threads = [
@@ -161,9 +179,11 @@ def leave_stuck_threads() -> None:
     for thread in threads:
         thread.join(max(0.0, deadline - SystemClock().boot_s()))
     if any(thread.is_alive() for thread in threads):
+        if error is not None:
+            _logger.error("the server ended by an error", exc_info=error)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        os._exit(0)
+        os._exit(0 if error is None else 1)
 
 
 def _config(app: Any) -> uvicorn.Config:

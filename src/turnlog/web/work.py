@@ -22,6 +22,7 @@ from turnlog.errors import (
     TurnlogError,
 )
 from turnlog.events.kinds import Attachment, Submitted
+from turnlog.journal.ends import detail_of
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
@@ -121,7 +122,7 @@ class Work:
                 _logger.error("a turn could not be settled at the end of the server: %s", error)
         await _all_done(self._runs)
         for task in self._runs:
-            task.cancel()
+            task.cancel(STOPPED)
         await _all_done(self._runs)
 
     # --- accepting ----------------------------------------------------------------------------------------------
@@ -179,15 +180,24 @@ class _Run:
         except AlreadySettled:  # before its time came
             view = await run_sync(self._log.turn_view, self._turn.thread, self._turn.id)
             self._counts.turns[view.state, view.reason or ""] += 1
-        except TurnlogError as error:
+        except Fenced as error:
             _logger.warning("turn %r was left: %s", self._turn.id, error)
-        except Exception:
+        except Exception as error:
             _logger.exception("turn %r met a defect", self._turn.id)
+            await self._give_up(error)
         finally:
             if self._begun:
                 self._counts.running -= 1
             else:
                 self._counts.waiting -= 1
+
+    async def _give_up(self, error: Exception) -> None:
+        """Nobody works on the turn any more: it must not stay open for as long as this process lives."""
+        try:
+            await self._turn.interrupt("failed", detail_of(error))
+            self._counts.turns["interrupted", "failed"] += 1
+        except TurnlogError as again:
+            _logger.warning("turn %r could not be ended: %s", self._turn.id, again)
 
     def _make_agent(self) -> Any:
         """The runner asks for the agent when the turn's time has come, and then the turn is begun."""
