@@ -25,8 +25,12 @@ SAME: Final = """async () => {
   const plain = (root) => {
     const copy = root.cloneNode(true);
     for (const node of copy.querySelectorAll("[data-live]")) node.textContent = "";
+    for (const node of copy.querySelectorAll("[tabindex='-1']")) node.removeAttribute("tabindex");
     for (const node of copy.querySelectorAll("details")) node.removeAttribute("open");
-    for (const node of copy.querySelectorAll("[data-keep]")) node.replaceChildren();
+    for (const node of copy.querySelectorAll("[data-keep]")) {
+      node.replaceChildren();
+      node.removeAttribute("data-loaded");
+    }
     copy.removeAttribute("data-at"); // What changes nothing on the page need not move the cursor.
     copy.normalize();
     return copy;
@@ -76,8 +80,8 @@ class Chat:
 
     @property
     def answer(self) -> Locator:
-        """The answer of the newest turn."""
-        return self.last.locator(".answer")
+        """The text of the newest turn's answer."""
+        return self.last.locator(".answer > .msg").last
 
     @property
     def composer(self) -> Locator:
@@ -94,6 +98,12 @@ class Chat:
     def send(self, text: str) -> None:
         """Write and send a message."""
         self.composer.fill(text)
+        self.composer.press("Enter")
+
+    def send_instead(self, text: str) -> None:
+        """Write a message and send it instead of what is being answered."""
+        self.composer.fill(text)
+        self.page.locator("[name=when_busy][value=replace]").check()
         self.composer.press("Enter")
 
     def until(self, what: Callable[[Page], Any], wanted: object) -> None:

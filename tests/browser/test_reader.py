@@ -176,3 +176,14 @@ def test_a_frame_without_end_is_no_stream(page: Page) -> None:
     start(page, answer(texts=("data: " + "x" * (1 << 21),)), answer())
     wait(page, 8_000)
     assert page.evaluate("t.calls.length") == 2
+
+
+def test_what_a_date_cannot_tell_is_no_difference(bare: Page) -> None:
+    """A Date header has whole seconds and may be old: clocks that agree as far as it tells are taken as equal."""
+    script = """async () => {
+      const { ahead } = await import("/reader.js");
+      const now = Date.parse("2026-11-30T12:00:00Z") + 900;
+      const at = (text) => ahead(`Mon, 30 Nov 2026 ${text} GMT`, now);
+      return [at("12:00:00"), at("11:59:58"), at("12:00:10"), at("11:00:00")];
+    }"""
+    assert bare.evaluate(script) == [0, 0, 10_100, -3_599_900]

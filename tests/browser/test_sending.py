@@ -149,7 +149,7 @@ def test_a_new_thread_begins_from_the_list(context: BrowserContext, server: Serv
     page.get_by_role("button", name="Send").dblclick()
     page.wait_for_url("**/t/*")
     puppets.take().answer("It begins.")
-    expect(page.locator(".answer")).to_have_text("It begins.")
+    expect(page.locator(".answer > .msg")).to_have_text("It begins.")
     assert page.evaluate("window.violations") == []
     page.goto(server.url)
     expect(page.locator(".thread-row", has_text="A beginning")).to_have_count(1)
@@ -175,6 +175,6 @@ def test_without_scripts_the_page_works(
 def reload_until(page: Page, text: str) -> None:
     """Reload the page, as a person does, until it shows the answer."""
     end = monotonic() + WAIT_S
-    while (got := page.locator(".answer").inner_text()) != text:
+    while (got := page.locator(".answer > .msg").inner_text()) != text:
         assert monotonic() < end, got
         page.reload()

@@ -9,19 +9,31 @@ function newKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Send a form; answers what went wrong, in words, or null. @param {HTMLFormElement} form
- * @returns {Promise<{text: string, type: string} | null>} */
+/** Send a form; answers what became of it: `wrong` says what went wrong, in words, and `again` whether the same may go
+ * well later. @param {HTMLFormElement} form
+ * @returns {Promise<{wrong?: string, again?: boolean, type?: string, thread?: string}>} */
 export async function send(form) {
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
   try {
     const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
-    if (answer.ok) return null;
-    const problem = (answer.headers.get("content-type") ?? "").includes("json") ? await answer.json() : {};
-    const text = problem.detail || problem.title || `The server answered ${answer.status}.`;
-    return { text, type: problem.type ?? "" };
+    const told = (answer.headers.get("content-type") ?? "").includes("json") ? await answer.json() : {};
+    if (answer.ok) return told;
+    const wrong = told.detail || told.title || `The server answered ${answer.status}.`;
+    return { wrong, again: answer.status >= 500, type: told.type };
   } catch {
-    return { text: "The server cannot be reached.", type: "" };
+    return { wrong: "The server cannot be reached.", again: true };
   }
+}
+
+/** How many bytes a text takes in the log, which keeps it as JSON, without its quotation marks. @param {string} text */
+const bytesOf = (text) => new TextEncoder().encode(JSON.stringify(text)).length - 2;
+
+/** @param {string} text */
+function alert(text) {
+  const shown = document.createElement("span");
+  shown.role = "alert";
+  shown.textContent = text;
+  return shown;
 }
 
 /** @param {HTMLElement} where @param {string} text */
@@ -30,13 +42,13 @@ function say(where, text) {
   where.hidden = !text;
 }
 
-/** Wire the composer of a thread; `sent` is called after each acknowledgement.
+/** Wire a composer; `sent` is called after each acknowledgement.
  * @param {HTMLFormElement} form @param {() => void} sent */
 export function compose(form, sent) {
   const field = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("content"));
   const key = /** @type {HTMLInputElement} */ (form.elements.namedItem("key"));
   const error = /** @type {HTMLElement} */ (form.querySelector("[data-error]"));
-  const native = form.hasAttribute("data-new");
+  const bytesMax = Number(form.dataset.bytesMax);
   const place = `turnlog ${form.action}`;
   const remember = () => {
     if (field.value) sessionStorage.setItem(place, JSON.stringify([key.value, field.value]));
@@ -46,8 +58,10 @@ export function compose(form, sent) {
   // Some browsers bring the text back by themselves, but not the key it was sent with.
   if (oldText && (!field.value || field.value === oldText)) [key.value, field.value] = [oldKey, oldText];
   let sending = false;
+  let unreached = false; // Said of a server that may be back.
 
-  field.addEventListener("input", remember);
+  field.addEventListener("input", () => (remember(), say(error, "")));
+  addEventListener("reached", () => unreached && say(error, ""));
   field.addEventListener("keydown", (event) => {
     // On a phone Enter makes a line, as everywhere there; while an input method composes, Enter belongs to it.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || matchMedia("(pointer: coarse)").matches) return;
@@ -55,36 +69,49 @@ export function compose(form, sent) {
     form.requestSubmit();
   });
   form.addEventListener("submit", async (event) => {
-    if (sending || !field.value.trim()) return event.preventDefault();
-    sending = true;
-    if (native) return sessionStorage.removeItem(place); // The browser sends it and shows the new thread.
     event.preventDefault();
+    const text = field.value;
+    if (sending || !text.trim()) return;
+    const bytes = bytesOf(text);
+    if (bytes > bytesMax) {
+      const over = Math.ceil((text.length * (bytes - bytesMax)) / bytes);
+      return say(error, `Not sent: your message is too long, by about ${over.toLocaleString("en")} characters.`);
+    }
+    sending = true;
     form.setAttribute("aria-busy", "true");
     say(error, "");
-    const text = field.value;
-    const wrong = await send(form);
+    const { wrong, again, type, thread } = await send(form);
     sending = false;
     form.removeAttribute("aria-busy");
-    if (!wrong || wrong.type.endsWith("key-conflict")) key.value = newKey();
+    unreached = Boolean(again);
+    const arrived = type?.endsWith("key-conflict");
+    if (!wrong || arrived) key.value = newKey();
     if (!wrong && field.value.startsWith(text)) field.value = field.value.slice(text.length);
     remember();
-    if (!wrong) sent();
-    else if (wrong.type.endsWith("key-conflict")) say(error, ARRIVED);
-    else say(error, `Not sent: ${wrong.text} Your text is kept; send it again.`);
+    if (arrived) say(error, ARRIVED);
+    else if (wrong) say(error, `Not sent: ${wrong} Your text is kept${again ? "; send it again." : "."}`);
+    else if (form.hasAttribute("data-new")) location.assign(`/t/${thread}`);
+    else {
+      // To stop an answer is chosen for one message, not for all that follow.
+      for (const choice of /** @type {NodeListOf<HTMLInputElement>} */ (form.querySelectorAll("[name=when_busy]"))) {
+        choice.checked = choice.defaultChecked;
+      }
+      sent();
+    }
   });
-  addEventListener("pageshow", () => (sending = false));
 }
 
-/** Send the small forms by fetch. @param {(text: string) => void} tell shows what went wrong, "" when nothing did */
-export function sendForms(tell) {
+/** Send the small forms by fetch. What goes wrong is said beside the button, until it is used again. */
+export function sendForms() {
   document.addEventListener("submit", async (event) => {
     const form = /** @type {HTMLFormElement} */ (event.target);
     if (!form.hasAttribute("data-post")) return;
     event.preventDefault();
     if (form.getAttribute("aria-busy")) return;
     form.setAttribute("aria-busy", "true");
-    const wrong = await send(form);
+    const { wrong } = await send(form);
     form.removeAttribute("aria-busy");
-    tell(wrong ? `That did not work: ${wrong.text}` : "");
+    form.querySelector("[role=alert]")?.remove();
+    if (wrong) form.append(alert(`That did not work: ${wrong}`));
   });
 }

@@ -34,14 +34,14 @@ export function morph(live, fresh, whole = false) {
 function isOwn(live, fresh, whole) {
   if (fresh.hasAttribute("data-shell") && !whole) return true;
   if (fresh.hasAttribute("data-live") && live.hasAttribute("data-live")) return true;
-  const kept = fresh.hasAttribute("data-keep") && live.hasAttribute("data-keep");
-  return kept && !fresh.firstElementChild;
+  return fresh.hasAttribute("data-keep") && !fresh.firstElementChild;
 }
 
 /** @param {Element} live @param {Element} fresh */
 function morphAttributes(live, fresh) {
   const mine = (/** @type {string} */ name) =>
-    (name === "open" && live.nodeName === "DETAILS") || (name === "value" && live === document.activeElement);
+    (name === "open" && live.nodeName === "DETAILS") ||
+    (["value", "tabindex"].includes(name) && live === document.activeElement);
   for (const { name, value } of fresh.attributes) {
     if (!mine(name) && live.getAttribute(name) !== value) live.setAttribute(name, value);
   }
@@ -61,8 +61,10 @@ function morphText(live, text) {
   live.replaceData(same, old.length - same, text.slice(same));
 }
 
-/** What matches a child: its id, else its place among those of its name. @param {Node} node */
-const keyOf = (node) => (node instanceof Element && node.id ? `${node.nodeName}#${node.id}` : node.nodeName);
+/** What matches a child: its id, else its place among those of its name. One form never becomes another: who presses
+ * Stop twice shall not find Retry under the finger. @param {Node} node */
+const keyOf = (node) =>
+  node instanceof Element ? `${node.nodeName}#${node.id || node.getAttribute("action")}` : node.nodeName;
 
 /** @param {Element} live @param {Element} fresh @param {boolean} whole */
 function morphChildren(live, fresh, whole) {
@@ -118,6 +120,8 @@ function put(parent, after, html) {
 
 /** @param {Element} parent @param {string[]} ids */
 function keep(parent, ids) {
+  // Rows that are loaded later stay until then, though they may be old.
+  if (!ids.length && parent.hasAttribute("data-keep")) return parent.removeAttribute("data-loaded");
   const listed = new Set(ids);
   for (const child of [...parent.children]) if (!listed.has(child.id)) child.remove();
   let at = parent.firstElementChild;

@@ -2,9 +2,10 @@
 
 import { compose, sendForms } from "./composer.js";
 import { apply, morph, parse } from "./morph.js";
-import { Reader } from "./reader.js";
+import { ahead, Reader } from "./reader.js";
 
 const NEAR_PX = 80; // So near to the end counts as at the end.
+const LIST_MS = 1_000;
 const OPEN = ["submitted", "worker_started", "assistant_started"];
 const WORDS = /** @type {Record<string, string>} */ ({
   submitted: "Your message is waiting.",
@@ -27,25 +28,35 @@ const composer = /** @type {HTMLFormElement | null} */ ($("form#composer"));
 // --- staying at the end ---------------------------------------------------------------------------------------
 
 const page = document.documentElement;
-let atEnd = true; // Only a person's scrolling changes it; growing text does not.
+let atEnd = false;
+let lastY = 0;
 
-function follow() {
-  if (atEnd) scrollTo({ top: page.scrollHeight, behavior: "instant" });
+const near = () => page.scrollHeight - innerHeight - scrollY < NEAR_PX;
+
+function follow(/** @type {boolean} */ end = atEnd) {
+  atEnd = end;
+  // At the end the page holds on to its end, elsewhere the browser holds on to what is read.
+  page.style.overflowAnchor = end ? "none" : "";
+  $("#newest")?.toggleAttribute("hidden", end);
+  if (end) scrollTo({ top: page.scrollHeight, behavior: "instant" });
+  lastY = scrollY;
 }
 
 function watchScrolling() {
   addEventListener("scroll", () => {
-    atEnd = page.scrollHeight - innerHeight - scrollY < NEAR_PX;
-    $("#newest")?.toggleAttribute("hidden", atEnd);
+    // Text that has grown since makes no way to the end; only who goes up leaves it.
+    if (near() !== atEnd && (!atEnd || scrollY < lastY)) follow(!atEnd);
+    lastY = scrollY;
   });
-  $("#newest")?.addEventListener("click", () => ((atEnd = true), follow()));
-  new ResizeObserver(follow).observe(document.body); // Asked after layout, so that nothing has to lay out for it.
+  $("#newest")?.addEventListener("click", () => follow(true));
+  new ResizeObserver(() => follow()).observe(document.body); // Asked after layout: nothing has to lay out for it.
+  follow(!location.hash || near());
 }
 
 // --- the stream -----------------------------------------------------------------------------------------------
 
 const states = /** @type {Map<string, string>} */ (new Map());
-const byHand = new WeakSet(); // <details> that a person opened or closed: nobody else does it after that.
+const byHand = new WeakSet(); // Traces that a person has used: nobody else opens or closes them after that.
 
 /** See what became of the turns: say it, fold the trace of one that ended, show what the composer can do. */
 function look(/** @type {boolean} */ aloud) {
@@ -58,13 +69,19 @@ function look(/** @type {boolean} */ aloud) {
     if (aloud) say("status", WORDS[state] ?? "");
     states.set(turn.id, state);
     const trace = /** @type {HTMLDetailsElement | null} */ ($("details.trace", turn));
-    if (trace && aloud && !byHand.has(trace)) trace.open = open;
+    if (trace && aloud && !byHand.has(trace) && (open || !isRead(trace))) trace.open = open;
   }
   // The rows of a trace that settled are asked for again where somebody has it open.
-  for (const rows of document.querySelectorAll(".trace[open][data-src]:not([aria-busy]) > .steps[data-keep]:empty")) {
+  for (const rows of document.querySelectorAll(".trace[open][data-src] > .steps:not([data-loaded])")) {
     void loadTrace(/** @type {HTMLElement} */ (rows.parentElement));
   }
   composer?.toggleAttribute("data-busy", busy);
+}
+
+/** Whether somebody who has scrolled up has it before them. @param {Element} trace */
+function isRead(trace) {
+  const { top, bottom } = trace.getBoundingClientRect();
+  return !atEnd && bottom > 0 && top < innerHeight;
 }
 
 /** A turn that leaves the window joins the earlier ones, where a person has them on the page.
@@ -78,20 +95,23 @@ function keepEarlier([name, parent, ids]) {
   }
 }
 
-/** Take the page anew and make this one like it; answers its cursor. */
-async function refetch() {
+/** Take the page anew and make this one's `part` like its own; answers its cursor. @param {HTMLElement} part */
+async function refetch(part) {
   const answer = await fetch(location.href, { cache: "no-store", headers: { Accept: "text/html" } });
-  const fresh = $("#thread", parse(await answer.text()));
-  if (!answer.ok || !fresh || !thread) throw new Error(`the page answered ${answer.status}`);
-  morph(thread, fresh, true);
+  const fresh = $(`#${part.id}`, parse(await answer.text()));
+  if (!answer.ok || !fresh) throw new Error(`the page answered ${answer.status}`);
+  morph(part, fresh, true);
+  tick();
   return fresh.dataset.at ?? "";
 }
 
 /** @param {import("./reader.js").Frame} frame */
 async function take(frame) {
   if (!thread) return;
+  const focused = document.activeElement;
+  const turn = focused?.closest(".turn");
   let anew;
-  if (frame.event === "reset") anew = await refetch();
+  if (frame.event === "reset") anew = await refetch(thread);
   else if (frame.event === "frag") {
     try {
       for (const operation of JSON.parse(frame.data)) {
@@ -100,13 +120,23 @@ async function take(frame) {
       }
     } catch (error) {
       console.warn("turnlog: the page is taken anew:", error);
-      anew = await refetch();
+      anew = await refetch(thread);
     }
   } else return;
   thread.dataset.at = anew ?? frame.id ?? thread.dataset.at;
   look(true);
   tick();
+  // What was in use is gone: who used it by keys goes on from the turn it was in.
+  if (turn && !focused?.checkVisibility()) focus($(".notice", turn) ?? $(".sum", turn) ?? $("#content"));
   return anew;
+}
+
+/** Go on from here. @param {HTMLElement | null} where */
+function focus(where) {
+  where?.focus({ preventScroll: true });
+  if (!where || document.activeElement === where) return;
+  where.tabIndex = -1;
+  where.focus({ preventScroll: true });
 }
 
 let aheadMs = 0; // How far the server's clock is ahead of this one.
@@ -114,8 +144,11 @@ let aheadMs = 0; // How far the server's clock is ahead of this one.
 /** @param {import("./reader.js").State} state @param {{tries?: number, status?: number, date?: string | null}} about */
 function tell(state, about) {
   page.dataset.stream = state;
-  if (about.date) aheadMs = Date.parse(about.date) - Date.now();
-  if (state === "live") say("banner", "");
+  if (about.date) aheadMs = ahead(about.date, Date.now());
+  if (state === "live") {
+    say("banner", "");
+    dispatchEvent(new Event("reached"));
+  }
   if (state === "waiting") {
     const why = navigator.onLine ? "The server does not answer." : "You are offline.";
     say("banner", `${why} This page shows what had arrived, and connects again by itself.`);
@@ -126,9 +159,25 @@ function tell(state, about) {
   }
 }
 
+let due = 0;
+let listed = Promise.resolve(""); // One after the other: the last one tells how it is.
+
+/** The list of threads is taken anew when one has changed, at most once a second. @param {HTMLElement} list */
+async function takeList(list) {
+  const now = () => {
+    due = 0;
+    listed = listed.then(() => refetch(list)).catch(() => ""); // Then the stream breaks too, and begins with a reset.
+  };
+  due ||= setTimeout(now, LIST_MS);
+}
+
 function stream() {
-  if (!thread?.dataset.stream) return;
-  const reader = new Reader({ url: thread.dataset.stream, at: thread.dataset.at ?? "", apply: take, tell });
+  const list = $("#list");
+  const how = thread?.dataset.stream
+    ? { url: thread.dataset.stream, at: thread.dataset.at ?? "", apply: take }
+    : list && { url: "/api/changes", at: "", apply: () => takeList(list) };
+  if (!how) return;
+  const reader = new Reader({ ...how, tell });
   const see = () => (document.hidden ? reader.pause() : void reader.start());
   // A browser has six connections for a server: the tabs that nobody sees let go of theirs.
   document.addEventListener("visibilitychange", see);
@@ -146,6 +195,7 @@ async function loadTrace(trace) {
   const rows = $(".steps[data-keep]", trace);
   if (!trace.dataset.src || !rows) return;
   trace.setAttribute("aria-busy", "true");
+  rows.dataset.loaded = ""; // The stream takes it away when there are newer ones.
   try {
     const answer = await fetch(trace.dataset.src, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
@@ -153,7 +203,7 @@ async function loadTrace(trace) {
     fresh.append(parse(await answer.text()));
     morph(rows, fresh, true);
   } catch {
-    rows.textContent = "The steps could not be loaded. Close and open them to try again.";
+    if (!rows.firstElementChild) rows.textContent = "The steps could not be loaded. Close and open them to try again.";
   }
   trace.removeAttribute("aria-busy");
 }
@@ -171,6 +221,7 @@ async function loadEarlier(link) {
   next?.removeAttribute("id"); // The document's own one goes on to be the server's.
   earlier.prepend(...(next?.firstElementChild ? [next] : []), ...turns);
   first?.scrollIntoView({ block: "start", behavior: "instant" });
+  focus(first);
 }
 
 /** Show the one copy button of all listings at the one that is pointed at or focused. @param {Event} event */
@@ -207,8 +258,8 @@ function wire() {
   document.addEventListener("click", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     const hit = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (target.closest(selector));
-    const summary = hit("summary");
-    if (summary?.parentElement) byHand.add(summary.parentElement);
+    const trace = hit(".trace");
+    if (trace) byHand.add(trace);
     const button = hit("[data-copy]");
     if (button) void copy(button);
     const earlier = /** @type {HTMLAnchorElement | null} */ (hit("a[data-earlier]"));
@@ -227,7 +278,7 @@ function wire() {
   );
   document.addEventListener("pointerover", offerCopy);
   document.addEventListener("focusin", offerCopy);
-  sendForms((text) => say("status", text));
+  sendForms();
 }
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
@@ -250,15 +301,11 @@ wire();
 tick();
 setInterval(tick, 1_000);
 look(false);
-if (thread?.dataset.stream) {
-  watchScrolling();
-  if (!location.hash) follow();
-}
+if (thread?.dataset.stream) watchScrolling();
 const reader = stream();
 if (composer) {
   compose(composer, () => {
-    atEnd = true;
-    follow();
+    follow(true);
     reader?.retry();
   });
 }

@@ -33,6 +33,13 @@ export function waitMs(/** @type {number} */ n, /** @type {number} */ random) {
   return Math.min(WAIT_MS_MAX, WAIT_MS_MIN * 2 ** n) * (0.5 + random / 2);
 }
 
+/** How far a clock that said `date` is ahead of one that says `now`, in milliseconds. A date has whole seconds, and is up
+ * to three old when it arrives: what is less is no difference. @param {string} date @param {number} now */
+export function ahead(date, now) {
+  const ms = Date.parse(date) - now;
+  return ms > -3_000 && ms < 1_000 ? 0 : ms + 1_000;
+}
+
 export class Reader {
   /** @param {Options} options */
   constructor(options) {
