@@ -44,6 +44,8 @@ class Usage:
     at_s: float
     cpu_s: float
     resident_mb: float
+    waited_s: float
+    """Seconds for which its event loop was ready, and others had the cores; 0 where the system does not tell."""
 
 
 def run(folder: Path, *, seconds: float = SHORT_S) -> Iterator[Line]:
@@ -108,7 +110,9 @@ def _usage(pid: int) -> Usage:
     cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     resident = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     assert resident is not None
-    return Usage(time.monotonic(), cpu_s, int(resident[1]) / 1_024)
+    schedule = Path(f"/proc/{pid}/schedstat")
+    waited_s = int(schedule.read_text().split()[1]) / 1e9 if schedule.exists() else 0.0
+    return Usage(time.monotonic(), cpu_s, int(resident[1]) / 1_024, waited_s)
 
 
 def report(seen: Mapping[str, Any], usages: list[Usage], seconds: float, still_open: int) -> Iterator[Line]:
@@ -171,8 +175,10 @@ def _resources(usages: list[Usage], *, full: bool) -> Iterator[Line]:
         bar=f"< {GROWTH_BAR_MB:.0f} MB" if full else "",
         held=growth < GROWTH_BAR_MB if full else None,
     )
-    share = (last.cpu_s - first.cpu_s) / (last.at_s - first.at_s)
-    yield Line("  server's CPU", f"{share:.0%} of one core")
+    took_s = last.at_s - first.at_s
+    share, waited = (last.cpu_s - first.cpu_s) / took_s, (last.waited_s - first.waited_s) / took_s
+    # Delays of a server that waited much are the machine's: measure again when it is quiet.
+    yield Line("  server's CPU", f"{share:.0%} of one core", f"{waited:.0%} of the time its loop waited for one")
 
 
 def percentile(counts: Mapping[int, int], total: int, percent: float) -> int | None:

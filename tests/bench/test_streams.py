@@ -28,7 +28,7 @@ def reported(delays_ms: Mapping[int, int]) -> dict[str, Line]:
         }
         for kind, count in CLIENTS.items()
     }
-    usages = [Usage(0.0, 0.0, 50.0), Usage(30.0, 15.0, 60.0)]
+    usages = [Usage(0.0, 0.0, 50.0, 0.0), Usage(30.0, 15.0, 60.0, 1.0)]
     lines = report({"due": DUE, "kinds": kinds}, usages, seconds=30.0, still_open=sum(CLIENTS.values()))
     return {line.what.strip(): line for line in lines}
 
