@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.folds.simulate import Simulator
 from tests.web.page.dom import Page
@@ -79,50 +82,104 @@ def test_what_has_not_changed_is_not_rendered_again() -> None:
 
 
 HEAVY = (
-    "&",
-    "a\n\n",
-    "- x\n",
-    "x ",
-    "|a",
-    "> ",
-    "*a* ",
-    "[a](http://b) ",
-    "{",
-    "\x01",
-    "- ",
-    "\n",
-    "#\n",
-    "[",
-    "`",
-    "\u2028",
-    "😀",
+    *("&", "a\n\n", "- x\n", "x ", "|a", "> ", "*a* ", "[a](http://b) ", "{", "\x01", "- ", "\n", "#\n", "[", "`"),
+    *(
+        "\u2028",
+        "😀",
+        '"',
+        "<a@b>",
+        "[a]",
+        "[a]\n\n",
+        "- [a]\n",
+        "|\n",
+        "|a|b|\n",
+        "> - ",
+        "{\n",
+        "```js\n{\n```\n",
+        "\\",
+    ),
 )
+"""Pieces of which many make much: of HTML, of JSON, or of work."""
+
+STARTS = ("", "```js\n", "|a|b|\n|-|-|\n", f"[a]: http://{'x' * 2_000}\n\n", f"|{'a|' * 100}\n|{'-|' * 100}\n")
+ODD_STARTS = (f"[a]: http://{'x' * 20_000}\n\n", f"```{'x' * 20_000}\n", "- " * 12, "{")
 
 
-@pytest.mark.parametrize(
-    "text", [start + piece * 60_000 for piece in HEAVY for start in ("", "```js\n", "|a|b|\n|-|-|\n")]
-)
-def test_no_text_makes_a_large_frame(text: str) -> None:
-    """Whatever is asked and answered, no frame is over 64 KiB, and the page is what a reload shows."""
-    while len(encode_json(text)) > 60_000:
+def fitting(text: str, most: int = 60_000) -> str:
+    """As much of a text as a message, or one of `most` bytes, may have."""
+    while len(encode_json(text)) > most:
         text = text[: len(text) * 9 // 10]
-    part = text[: len(text) // 8]
+    return text
+
+
+def thread_of(asked: str, answered: str, parts: list[str]) -> Simulator:
+    """A turn that runs, in which everything that takes a text has one, and a step waits for a person."""
     thread = Simulator()
-    thread.submit(text)
-    thread.draft(text)
-    thread.step("s", step="tool", args=part, output=part, title=part, name=part, detail=part)
-    thread.step("s", status="failed", failure=Failure(reason=part, next_step=part))
+    thread.submit(asked)
+    thread.draft(answered)
+    for number, part in enumerate(parts):
+        for field in ("args", "output", "title", "name", "detail"):
+            thread.step(f"{field}{number}", step="tool", **{field: part})
+        name = part[:150]
+        thread.step(f"s{number}", step="tool", args=part, output=part, title=name, name=name, detail=part)
+        thread.step(f"s{number}", status="failed", failure=Failure(reason=part, next_step=part))
+        thread.step(f"a{number}", step="approval", status="waiting", args={"command": part}, title=name, detail=part)
+    return thread
+
+
+def check_sizes(asked: str, answered: str, parts: list[str]) -> None:
+    """No frame is over 64 KiB (`Page.apply` looks), and a page is at most some times the text that is in it."""
+    thread = thread_of(asked, answered, parts)
+    text = len(asked) + len(answered) + 20 * sum(map(len, parts))
     shown = html(fresh(thread.frames))
+    assert len(shown) <= PAGE_CHARS + PAGE_TIMES * text
     live = Live(thread.frames)
     page = Page(shown)
     page.apply(frames(live.versions.whole(live.page.since(0)), "e.1"))
     assert page.thread.shown() == Page(shown).thread.shown()
     at, version = len(thread.frames), live.versions.version
-    thread.message(text)
+    thread.message(answered)
     thread.complete()
     live.take(thread.frames[at:])
     page.apply(frames(live.versions.since(version), "e.1"))
-    assert page.thread.shown() == Page(html(fresh(thread.frames))).thread.shown()
+    shown = html(fresh(thread.frames))
+    assert page.thread.shown() == Page(shown).thread.shown()
+    assert len(shown) <= PAGE_CHARS + PAGE_TIMES * text
+
+
+PAGE_TIMES = 12
+"""How many times its text a page may be: its messages ten times, and what is written as escapes."""
+
+PAGE_CHARS = 150_000
+"""Characters of a page with one turn that are free."""
+
+
+@pytest.mark.parametrize("start", STARTS, ids=range(len(STARTS)))
+@pytest.mark.parametrize("piece", HEAVY, ids=range(len(HEAVY)))
+def test_no_text_makes_a_large_frame(piece: str, start: str) -> None:
+    """Whatever is asked and answered, no frame is over 64 KiB, the page is at most some times its text, and what a
+    reload shows (P9, P11)."""
+    text = fitting(start + piece * (60_000 // len(piece)))
+    check_sizes(text, text, [fitting(text, 18_500)])
+
+
+RECIPES = st.tuples(
+    st.sampled_from(STARTS + ODD_STARTS),
+    st.lists(st.tuples(st.sampled_from(HEAVY), st.sampled_from([1, 3, 25, 400, 3_000])), max_size=12),
+)
+
+
+def made(recipe: tuple[str, list[tuple[str, int]]], most: int = 60_000) -> str:
+    """The text that a start and pieces, each so many times, make."""
+    start, pieces = recipe
+    return fitting(start + "".join(piece * times for piece, times in pieces), most) or "x"
+
+
+@settings(max_examples=15, deadline=None)
+@given(RECIPES, RECIPES, st.lists(RECIPES, max_size=5))
+def test_no_texts_together_make_a_large_frame(asked: Any, answered: Any, parts: list[Any]) -> None:
+    """What is heavy in different ways makes, together, no larger frame than each alone (P9, P11)."""
+    check_sizes(made(asked), made(answered), [made(part, 18_500) for part in parts])
 
 
 def test_rows_that_have_not_changed_are_not_rendered_again() -> None:

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from turnlog.events.clock import rfc3339
 from turnlog.folds.notices import unknown_text
 from turnlog.limits import ROW_TEXT_CHARS, SUBMISSION_BYTES_MAX
 from turnlog.web.page import endings, naming, words
-from turnlog.web.page.markup import Element, clean
+from turnlog.web.page.markup import Element, clean, element, in_frame
 from turnlog.web.paths import path_id
 
+_NARROWER: Final = (1, 4, 16, 64)
+"""What the lengths to which texts are cut are divided by, in turn, until a leaf fits a frame: the first will do but for
+signs that are written as escapes, six times as long."""
 
-def _cut(text: str, most: int = ROW_TEXT_CHARS) -> str:
+TOO_LARGE: Final = "This is too large to be shown here."
+
+
+@pass_context
+def _cut(context: Context, text: str, most: int = ROW_TEXT_CHARS) -> str:
+    most = _length(context, most)
     return text if len(text) <= most else text[:most] + "…"
+
+
+@pass_context
+def _is_cut(context: Context, text: str) -> bool:
+    return len(text) > _length(context, ROW_TEXT_CHARS)
+
+
+def _length(context: Context, most: int) -> int:
+    narrower: int = context["narrower"]
+    return most // narrower
 
 
 _BESIDE_BYTES: Final = 1_024
@@ -33,7 +52,7 @@ _environment: Final = Environment(
 _environment.filters |= {
     "rfc3339": rfc3339,
     "cut": _cut,
-    "is_cut": lambda text: len(text) > ROW_TEXT_CHARS,
+    "is_cut": _is_cut,
     "path_id": path_id,
     "kind_word": naming.KIND_WORDS.__getitem__,
     "state_word": words.STATE_WORDS.__getitem__,
@@ -62,8 +81,14 @@ _environment.globals["message_bytes_max"] = SUBMISSION_BYTES_MAX - _BESIDE_BYTES
 
 
 def leaf(name: str, id_: str, **values: Any) -> Element:
-    """The fragment template `name` as a leaf whose root has the id `id_`."""
-    return Element(id_, clean(_environment.get_template(f"fragment/{name}.html").render(id=id_, **values)))
+    """The fragment template `name` as a leaf whose root has the id `id_`. What would not fit a frame is cut shorter."""
+    template = _environment.get_template(f"fragment/{name}.html")
+    html = ""
+    for narrower in _NARROWER:
+        html = clean(template.render(id=id_, narrower=narrower, **values))
+        if in_frame(html):
+            return Element(id_, html)
+    return element(html[1 : html.index(" ")], id_, TOO_LARGE)
 
 
 def document(name: str, **values: Any) -> str:

@@ -17,8 +17,8 @@ from turnlog.web.stream.frames import frame
 
 Operation: TypeAlias = tuple[str, str, Any] | tuple[str, str, str | None, str]
 
-_FRAME_HEAD_BYTES: Final = 256
-"""Room for a frame's event name, id and brackets."""
+_FRAME_ROOM: Final = FRAME_BYTES_MAX - 256
+"""Bytes of a frame for its operations; the rest is for its event name, id and brackets."""
 
 
 class _Order(NamedTuple):
@@ -134,7 +134,9 @@ def frames(operations: Iterator[Operation], at: str) -> bytes:
     size = 0
     for operation in operations:
         data = msgspec.json.encode(operation)
-        if parts[-1] and size + len(data) + 1 > FRAME_BYTES_MAX - _FRAME_HEAD_BYTES:
+        # Leaves and lists of names are bounded where they are made: a client cuts off what is larger, and comes back.
+        assert len(data) < _FRAME_ROOM, f"an operation of {len(data)} bytes"
+        if parts[-1] and size + len(data) + 1 > _FRAME_ROOM:
             parts.append([])
             size = 0
         parts[-1].append(data)
