@@ -113,6 +113,23 @@ def test_endless_head_is_refused() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("before", [b"", ASK])
+@pytest.mark.parametrize("many", [1, 50])
+def test_large_head_that_comes_at_once_is_refused(before: bytes, many: int) -> None:
+    """A head over the limit is refused also when all of it comes in one read, behind another request or not, and as
+    one long line or as many (P11)."""
+
+    async def main() -> None:
+        async with served() as (app, port, _):
+            lines = (b"x: " + b"a" * (HEAD_BYTES_MAX // many) + b"\r\n") * many
+            answer = await exchanged(port, before + b"GET / HTTP/1.1\r\nhost: x\r\n" + lines + b"\r\n")
+            assert len(app.scopes) == (1 if before else 0)
+            if b"431" in answer:  # it is told, if it was read whole and not hung up on in its middle
+                assert status_of(answer[answer.rindex(b"HTTP/1.1") :]) == 431
+
+    run(main())
+
+
 def status_of(answer: bytes) -> int:
     """The status of an answer that ends a connection; it must be whole, a problem document, and safe to look at."""
     head, _, body = answer.partition(b"\r\n\r\n")

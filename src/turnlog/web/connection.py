@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import partial
 from typing import Any, Final
 
 from starlette.types import Receive, Scope, Send
@@ -60,9 +61,16 @@ class Connection(HttpToolsProtocol):
         """The head is whole: it may take its time from here on, as others look after that."""
         self._in_head = False
         self._head_is_over()
-        full = self._connections_max is not None and len(self.connections) >= self._connections_max
-        self.app = _full if full else self.config.loaded_app
+        self.app = self.config.loaded_app
+        if self._head_length() > HEAD_BYTES_MAX:  # which is not known before when it came in few reads
+            self.app = partial(_refusing, 431)
+        elif self._connections_max is not None and len(self.connections) >= self._connections_max:
+            self.app = partial(_refusing, 503)
         super().on_headers_complete()
+
+    def _head_length(self) -> int:
+        """About the bytes of the head that has just come: what was read at once may hold more than it."""
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
     def on_message_complete(self) -> None:
         """What comes next is another head."""
@@ -98,10 +106,10 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-async def _full(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """The application of a connection that is one too many."""
-    headers, body = last_answer(503)
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
+async def _refusing(status: int, _scope: Scope, _receive: Receive, send: Send) -> None:
+    """The application of a request that no other one gets to see."""
+    headers, body = last_answer(status)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
