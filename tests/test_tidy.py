@@ -43,6 +43,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": BASE | {"events", "folds", "engines", "journal", "agents", "runner"},
     "__main__": {"cli"},
 }
+WEB_MAY_IMPORT: dict[str, set[str]] = {
+    "shared": set(),
+    "stream": {"shared"},
+    "api": {"shared", "stream"},
+    "page": {"shared", "stream"},
+}
+WEB_SERVER = {"app", "guard", "metrics", "problems", "server"}
+"""Modules of the web that put a server together."""
+
 ENGINE_SHARED = {"protocol", "decide", "asked"}
 """Modules of the engines room that every engine may import; no engine imports another."""
 
@@ -246,6 +255,28 @@ def test_no_import_is_circular() -> None:
         order.prepare()
     except graphlib.CycleError as error:
         pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_the_web_has_one_direction() -> None:
+    """In the web what all share knows no room, streams know only that, API and page know both and not each other; only
+    what puts a server together knows all."""
+    wrong = []
+    for path in sources():
+        here = part_of_web(module_of(path))
+        known = {part_of_web(module) or "" for module in imported_modules(path)} - {"", here}
+        if here is not None and here != "server" and not known <= WEB_MAY_IMPORT[here]:
+            wrong.append(f"{name_of(path)} imports {sorted(known - WEB_MAY_IMPORT[here])}")
+    assert not wrong, "\n".join(wrong)
+
+
+def part_of_web(module: str) -> str | None:
+    """The room of a module of the web: `stream`, `api`, `page`, `server` for what knows all, `shared` for the rest."""
+    name = module.removeprefix("turnlog.web.")
+    if name == module:
+        return None
+    if name in WEB_SERVER:
+        return "server"
+    return name.partition(".")[0] if name.partition(".")[0] in WEB_MAY_IMPORT else "shared"
 
 
 def test_every_file_is_imported() -> None:

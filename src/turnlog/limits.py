@@ -258,6 +258,10 @@ REQUEST_DISCARDED_BYTES_MAX: Final = 4 * 1_024 * 1_024
 REQUEST_S: Final = 20.0
 """Seconds a body may take to arrive: 256 KiB at 13 kB a second, a poor phone connection."""
 
+FOLDS_AT_ONCE_MAX: Final = 2
+"""Reads that fold turns at once: one of 50,000 steps takes seconds of a core, and each of them may keep the event loop
+waiting for 5 ms whenever it wants to go on."""
+
 TURNS_AT_ONCE_MAX: Final = 1_000
 """Open turns that one server works on: five times what it is measured with. Each holds a task and its history."""
 

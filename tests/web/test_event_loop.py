@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import traceback
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,6 +19,7 @@ from tests.web.listening import Stream
 from turnlog.engines.open import open_engine
 from turnlog.events.clock import SystemClock
 from turnlog.journal.log import Log
+from turnlog.limits import FOLDS_AT_ONCE_MAX
 from turnlog.testing.faults import FaultEngine
 from turnlog.testing.traps import Place
 from turnlog.web.app import create_app
@@ -65,6 +67,7 @@ class Watched:
         engine = FaultEngine(open_engine("memory://", clock))
         self.log = Log(engine, clock=clock)
         self.calls: list[str] = []
+        self.engine = engine
         engine.traps.set([f"{verb}.before" for verb in VERBS], self._note, forever=True)
 
     def _note(self, place: Place) -> None:
@@ -128,3 +131,35 @@ def test_no_route_waits_for_the_store_in_the_event_loop(watched: Watched) -> Non
 
     run(main())
     assert not watched.calls, f"{len(watched.calls)} calls, such as {watched.calls[0]}"
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/threads/t/turns/latest", "/api/threads/t/transcript", "/api/threads/t/history", "/t/t"]
+)
+def test_long_turns_are_folded_by_few_at_once(watched: Watched, path: str) -> None:
+    """Who asks for a long turn many times at once has two of them folded at a time; what is short is answered meanwhile
+    (P11)."""
+    log, reading, go_on = watched.log, set[int](), threading.Event()
+
+    def read(_place: Place) -> None:
+        reading.add(threading.get_ident())
+        go_on.wait(10)
+
+    async def main() -> None:
+        work = Work(log, {"quick": plays()}, agent="quick")
+        app = create_app(Site(log=log, work=work, clock=SystemClock()), guard=Guard(hosts=None))
+        turn = await work.submit("t", "question")
+        await until(lambda: turn.settled)
+        watched.engine.traps.set({"read.before", "turns.before"}, read, forever=True)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://turnlog.test") as client:
+            asked = [asyncio.create_task(client.get(path)) for _ in range(2 * FOLDS_AT_ONCE_MAX)]
+            await until(lambda: len(reading) >= FOLDS_AT_ONCE_MAX)
+            for _ in range(5):
+                assert (await client.get("/api/threads/t")).status_code == 200
+            assert len(reading) == FOLDS_AT_ONCE_MAX
+            go_on.set()
+            assert [(await each).status_code for each in asked] == [200] * len(asked)
+        await work.close()
+
+    run(main())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.events.codec import json_line
-from turnlog.web.api.input import check_query
-from turnlog.web.site import Site
+from turnlog.web.answer import read
+from turnlog.web.input import check_query
+from turnlog.web.site import Site, site_of
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -20,8 +20,7 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 async def healthz(request: Request) -> Response:
     """200 while the log can be written, as far as its last writes tell; else a problem document."""
     check_query(request, ())
-    site: Site = request.app.state.site
-    await run_sync(site.log.check)
+    await read(request, lambda log: log.check())
     document = {"status": "ok", "reason": None}
     return Response(json_line(document) + b"\n", media_type="application/json")
 
@@ -29,8 +28,7 @@ async def healthz(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus."""
     check_query(request, ())
-    site: Site = request.app.state.site
-    return Response("\n".join(_lines(site)) + "\n", media_type=_TEXT)
+    return Response("\n".join(_lines(site_of(request))) + "\n", media_type=_TEXT)
 
 
 def _lines(site: Site) -> Iterator[str]:

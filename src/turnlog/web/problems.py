@@ -15,6 +15,7 @@ from turnlog.events.codec import json_line
 from turnlog.web.http_problems import PROBLEM_JSON, http_problem_document, retry_after
 from turnlog.web.page.refusals import refusal
 from turnlog.web.page.rendering import document as page
+from turnlog.web.site import site_of
 
 STATUSES: Final[dict[type[TurnlogError], int]] = {
     errors.TurnlogError: 500,
@@ -88,7 +89,7 @@ async def turnlog_problem(request: Request, error: Exception) -> Response:
     """The answer to a request that met an error of turnlog's. StoreErrors are counted."""
     assert isinstance(error, TurnlogError)
     if isinstance(error, StoreError):
-        request.app.state.site.counts.store_errors[type(error).__name__] += 1
+        site_of(request).counts.store_errors[type(error).__name__] += 1
     document = problem_document(error)
     return _answer(request, document, retry_after(document["status"]))
 

@@ -20,11 +20,12 @@ from tests.web.listening import Held
 from tests.web.sites import GUARD, HOST, site_of
 from turnlog.journal.log import Log
 from turnlog.limits import CONNECTION_KERNEL_BYTES, STREAM_PIECE_BYTES, WRITE_BUFFER_BYTES
+from turnlog.web import keeper as streams
 from turnlog.web.app import create_app
 from turnlog.web.connection import Connection
 from turnlog.web.site import Site
-from turnlog.web.stream import keeping as streams
-from turnlog.web.stream.sse import EventStream, frame
+from turnlog.web.stream.frames import frame
+from turnlog.web.stream.sse import EventStream
 
 STALL_S = 0.5
 CLIENT_BYTES = 8_192

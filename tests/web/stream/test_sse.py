@@ -18,7 +18,8 @@ from turnlog.errors import StoreClosed, StoreUnavailable, UnknownTurn
 from turnlog.limits import STREAM_BYE_S, STREAM_PING_S, STREAM_STALL_S
 from turnlog.testing.clock import ManualClock
 from turnlog.web.site import Site
-from turnlog.web.stream.sse import EventStream, frame
+from turnlog.web.stream.frames import frame
+from turnlog.web.stream.sse import EventStream
 from turnlog.web.work import Work
 
 

@@ -10,20 +10,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from turnlog.web.api.input import check_query
-from turnlog.web.site import Site
+from turnlog.web.input import check_query
+from turnlog.web.site import site_of
+from turnlog.web.stream.changing import ChangeFeed
+from turnlog.web.stream.sharing import Shared
 from turnlog.web.stream.sse import EventStream
 
 
 async def changes(request: Request) -> Response:
     """The rows of threads that change. It begins with a `reset`: who then reads the list of threads misses nothing."""
     check_query(request, ())
-    site: Site = request.app.state.site
-    return EventStream(site, _frames(site))
+    return EventStream(site_of(request), _frames(request.app.state.changes))
 
 
-async def _frames(site: Site) -> AsyncGenerator[bytes, None]:
-    async with site.changes.use("") as feed, aclosing(feed.frames()) as frames:
+async def _frames(changing: Shared[ChangeFeed]) -> AsyncGenerator[bytes, None]:
+    async with changing.use("") as feed, aclosing(feed.frames()) as frames:
         async for piece in frames:
             yield piece
 

@@ -11,14 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.errors import CursorUnprovable
-from turnlog.web.api.answer import read
-from turnlog.web.api.input import check_query, cursor_seq, limit_of, path_of
+from turnlog.web.answer import read
 from turnlog.web.api.read import events_page
-from turnlog.web.site import Site
-from turnlog.web.stream.feed import reset_frame
+from turnlog.web.input import check_query, cursor_given, cursor_seq, limit_of, path_of
+from turnlog.web.site import site_of
+from turnlog.web.stream.feed import ThreadFeed
+from turnlog.web.stream.frames import reset
+from turnlog.web.stream.sharing import Shared
 from turnlog.web.stream.sse import EventStream
-
-_AFTER: Final = "after"
 
 
 async def events(request: Request) -> Response:
@@ -29,27 +29,24 @@ async def events(request: Request) -> Response:
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
         return await events_page(request)
-    check_query(request, {_AFTER, "limit"})
+    check_query(request, {"after", "limit"})
     limit_of(request)  # a page's, and wrong is wrong
-    site: Site = request.app.state.site
-    thread = path_of(request, "thread")
+    site, thread = site_of(request), path_of(request, "thread")
+    feeds: Shared[ThreadFeed] = request.app.state.feeds
     try:
         after = await read(request, lambda log: cursor_seq(log, thread, cursor_given(request)))
     except CursorUnprovable as error:
         head = int(error.head.rpartition(".")[2])
-        return EventStream(site, _frames(site, thread, head, reset_frame(error)))
-    return EventStream(site, _frames(site, thread, after))
+        return EventStream(site, _frames(feeds, thread, head, reset(error.reason, error.head)))
+    return EventStream(site, _frames(feeds, thread, after))
 
 
-def cursor_given(request: Request) -> str:
-    """The cursor that a reader of a stream comes with."""
-    return request.headers.get("last-event-id") or request.query_params.get(_AFTER, "0")
-
-
-async def _frames(site: Site, thread: str, after: int, first: bytes = b"") -> AsyncGenerator[bytes, None]:
+async def _frames(
+    feeds: Shared[ThreadFeed], thread: str, after: int, first: bytes = b""
+) -> AsyncGenerator[bytes, None]:
     if first:
         yield first
-    async with site.feeds.use(thread) as feed, aclosing(feed.frames(after)) as frames:
+    async with feeds.use(thread) as feed, aclosing(feed.frames(after)) as frames:
         async for piece in frames:
             yield piece
 

@@ -19,9 +19,9 @@ from turnlog.journal.documents import (
 )
 from turnlog.journal.log import Log
 from turnlog.journal.shapes import Timeline
-from turnlog.web.api.answer import answer, read, unchanging
-from turnlog.web.api.input import before_of, check_query, cursor_seq, limit_of, path_of, seq_of
+from turnlog.web.answer import answer, fold, read, unchanging
 from turnlog.web.api.lists import entry_page, event_page, transcript_page
+from turnlog.web.input import before_of, check_query, cursor_seq, limit_of, path_of, seq_of
 
 
 async def threads(request: Request) -> Response:
@@ -62,14 +62,14 @@ async def timeline(request: Request) -> Response:
     """One turn's trace."""
     name, turn, limit = path_of(request, "thread"), path_of(request, "turn"), limit_of(request)
     after = request.query_params.get("after")
-    return await answer(request, lambda log: _timeline(log, name, turn, after, limit))
+    return await answer(request, lambda log: _timeline(log, name, turn, after, limit), fold)
 
 
 async def latest_timeline(request: Request) -> Response:
     """The trace of a thread's newest turn."""
     name, limit = path_of(request, "thread"), limit_of(request)
     after = request.query_params.get("after")
-    return await answer(request, lambda log: _timeline(log, name, _latest(log, name), after, limit))
+    return await answer(request, lambda log: _timeline(log, name, _latest(log, name), after, limit), fold)
 
 
 def _latest(log: Log, thread: str) -> str:
@@ -95,7 +95,7 @@ async def item(request: Request) -> Response:
 async def transcript(request: Request) -> Response:
     """What a person reads."""
     name, limit, before = path_of(request, "thread"), limit_of(request), before_of(request)
-    return await answer(request, lambda log: transcript_page(log, name, limit, before))
+    return await answer(request, lambda log: transcript_page(log, name, limit, before), fold)
 
 
 async def history(request: Request) -> Response:
@@ -105,7 +105,7 @@ async def history(request: Request) -> Response:
     if profile not in get_args(Profile):
         raise InvalidInput(field="profile", problem=f"must be one of {', '.join(get_args(Profile))}")
     return await answer(
-        request, lambda log: history_document(at=_at(log, name), history=log.history(name, profile, until=until))
+        request, lambda log: history_document(at=_at(log, name), history=log.history(name, profile, until=until)), fold
     )
 
 

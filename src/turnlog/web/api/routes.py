@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from turnlog.web.answer import unchanging
 from turnlog.web.api import read as api_read
 from turnlog.web.api import write as api_write
-from turnlog.web.api.answer import unchanging
-from turnlog.web.api.input import check_query
 from turnlog.web.api.openapi import openapi_json
 from turnlog.web.api.operations import OPERATIONS, Operation
+from turnlog.web.input import check_query
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 

@@ -9,15 +9,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from turnlog.errors import AlreadyDecided, AlreadySettled, InvalidInput
+from turnlog.journal import shapes
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.turn import Turn
-from turnlog.web.api import write as api_write
-from turnlog.web.api.input import path_of
+from turnlog.web.answer import accepted, submitted
+from turnlog.web.input import path_of
 from turnlog.web.page.endings import BY
 from turnlog.web.page.markup import dom_id
 from turnlog.web.page.naming import DECISIONS
 from turnlog.web.paths import path_id
-from turnlog.web.site import Site
+from turnlog.web.site import site_of
 
 _FIELDS_MAX = 8
 """More fields than any form of ours has."""
@@ -58,7 +59,7 @@ def _page(thread: str, turn: str) -> Response:
 
 async def _accepted(request: Request, turn: Turn) -> Response:
     if _wants_json(request):
-        return await api_write.submission(request, turn)
+        return await submitted(request, turn)
     return _page(turn.thread, turn.id)
 
 
@@ -67,7 +68,7 @@ async def begin(request: Request) -> Response:
     form = await _form(request, "content", "key")
     if not form.get("key"):
         raise InvalidInput(field="key", problem="must not be empty")
-    content, site = _content(form), _site(request)
+    content, site = _content(form), site_of(request)
     return await _accepted(request, await site.work.submit(form["key"], content, key=form["key"], when_busy="queue"))
 
 
@@ -79,7 +80,7 @@ async def submit(request: Request) -> Response:
     chosen = next((it for it in known if it == when_busy), None)
     if chosen is None:
         raise InvalidInput(field="when_busy", problem="must be queue or replace")
-    turn = await _site(request).work.submit(thread, _content(form), key=form.get("key") or None, when_busy=chosen)
+    turn = await site_of(request).work.submit(thread, _content(form), key=form.get("key") or None, when_busy=chosen)
     return await _accepted(request, turn)
 
 
@@ -87,7 +88,7 @@ async def retry(request: Request) -> Response:
     """Ask an interrupted turn again."""
     await _form(request)
     thread, turn = path_of(request, "thread"), path_of(request, "turn")
-    return await _accepted(request, await _site(request).work.retry(thread, turn, when_busy="queue"))
+    return await _accepted(request, await site_of(request).work.retry(thread, turn, when_busy="queue"))
 
 
 async def interrupt(request: Request) -> Response:
@@ -95,12 +96,12 @@ async def interrupt(request: Request) -> Response:
     await _form(request)
     thread, turn = path_of(request, "thread"), path_of(request, "turn")
     try:
-        seq = await _site(request).log.request(thread, turn, by=BY)
+        seq = await site_of(request).log.request(thread, turn, by=BY)
     except AlreadySettled:
         if _wants_json(request):
             raise
         return _page(thread, turn)  # it ended while somebody reached for the button
-    return api_write.requested(thread, turn, seq) if _wants_json(request) else _page(thread, turn)
+    return accepted(shapes.Request(thread=thread, turn=turn, seq=seq)) if _wants_json(request) else _page(thread, turn)
 
 
 async def decide(request: Request) -> Response:
@@ -111,14 +112,9 @@ async def decide(request: Request) -> Response:
     if value not in dict(DECISIONS):
         raise InvalidInput(field="value", problem="must be accept or decline")
     try:
-        seq = await _site(request).log.request(thread, turn, "decide", approval=approval, value=value, by=BY)
+        seq = await site_of(request).log.request(thread, turn, "decide", approval=approval, value=value, by=BY)
     except (AlreadySettled, AlreadyDecided):
         if _wants_json(request):
             raise
         return _page(thread, turn)  # another one was quicker, and the page shows what was decided
-    return api_write.requested(thread, turn, seq) if _wants_json(request) else _page(thread, turn)
-
-
-def _site(request: Request) -> Site:
-    site: Site = request.app.state.site
-    return site
+    return accepted(shapes.Request(thread=thread, turn=turn, seq=seq)) if _wants_json(request) else _page(thread, turn)

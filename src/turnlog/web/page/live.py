@@ -14,13 +14,12 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from turnlog.events.codec import json_line
 from turnlog.journal.follow import Batch
 from turnlog.journal.log import Log
 from turnlog.limits import FRAMES_PER_S, PAGES_CPU_SHARE
 from turnlog.web.page.thread_view import ThreadPage, load
 from turnlog.web.page.versions import Versions, frames
-from turnlog.web.stream.frames import frame
+from turnlog.web.stream.frames import reset
 from turnlog.web.stream.sharing import Bell
 
 _LONG_S: Final = 0.01
@@ -152,8 +151,3 @@ class LivePage:
     @property
     def _at(self) -> str:
         return f"{self._log.epoch}.{self._head}"
-
-
-def reset(reason: str, head: str) -> bytes:
-    """The frame that tells a client to fetch its page again and to go on from there."""
-    return frame("reset", json_line({"reason": reason, "head": head}))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
@@ -22,33 +21,24 @@ from turnlog.journal.follow import is_seq
 from turnlog.journal.log import Log
 from turnlog.journal.reading import ThreadView
 from turnlog.limits import PAGE_ROWS
-from turnlog.web.api.input import check_query, cursor_seq, path_of
+from turnlog.web.answer import fold, read, unchanging
+from turnlog.web.input import check_query, cursor_given, cursor_seq, path_of
 from turnlog.web.page import forms
-from turnlog.web.page.live import reset
+from turnlog.web.page.live import LivePage
 from turnlog.web.page.markup import dom_id, page_html
 from turnlog.web.page.naming import one_line
 from turnlog.web.page.rendering import document, trusted
 from turnlog.web.page.thread_view import ThreadPage, load
 from turnlog.web.page.turn_page import trace_rows, turn_page
 from turnlog.web.paths import path_id
-from turnlog.web.site import Site
+from turnlog.web.site import site_of
+from turnlog.web.stream.frames import reset
+from turnlog.web.stream.sharing import Shared
 from turnlog.web.stream.sse import EventStream
-
-T = TypeVar("T")
 
 _STATIC: Final = Path(__file__).parent / "static"
 _TYPES: Final[Mapping[str, str]] = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _ids: Final = RandomIds()
-
-
-def _site(request: Request) -> Site:
-    site: Site = request.app.state.site
-    return site
-
-
-async def _read(request: Request, reading: Callable[[Log], T]) -> T:
-    """Read from the log beside the event loop."""
-    return await run_sync(reading, _site(request).log)
 
 
 def _page(name: str, **values: Any) -> Response:
@@ -57,7 +47,7 @@ def _page(name: str, **values: Any) -> Response:
 
 def _key(request: Request) -> str:
     """A fresh key for one form: sent twice, it is one submission."""
-    return _ids.turn_id(_site(request).clock.now_us())
+    return _ids.turn_id(site_of(request).clock.now_us())
 
 
 # --- pages -------------------------------------------------------------------------------------------------------
@@ -68,8 +58,8 @@ async def threads(request: Request) -> Response:
     check_query(request, {"before"})
     text = request.query_params.get("before")
     before = None if text is None else cursor_of(text)
-    page = await _read(request, lambda log: log.threads(limit=PAGE_ROWS, before=before))
-    rows = await _read(request, lambda log: [_thread_row(log, row) for row in page.rows])
+    page = await read(request, lambda log: log.threads(limit=PAGE_ROWS, before=before))
+    rows = await read(request, lambda log: [_thread_row(log, row) for row in page.rows])
     older = cursor_text(page.next)
     values = {"first": before is None, "action": "/t", "new": True, "key": _key(request)}
     return _page("threads", rows=rows, older=older and f"/?before={older}", **values)
@@ -99,14 +89,14 @@ async def thread(request: Request) -> Response:
     """A thread's newest turns, which go on by themselves, or older ones."""
     check_query(request, {"before"})
     name, before = path_of(request, "thread"), request.query_params.get("before")
-    page = await _read(request, lambda log: load(log, name, before))
-    title = await _read(request, lambda log: log.thread(name).title)
+    page = await fold(request, lambda log: load(log, name, before))
+    title = await read(request, lambda log: log.thread(name).title)
     content = await run_sync(lambda: page_html(page.elements()))
     newest = f"/t/{path_id(name)}"
     return _page(
         "thread",
         title=title or "New thread",
-        at=f"{_site(request).log.epoch}.{page.head}",
+        at=f"{site_of(request).log.epoch}.{page.head}",
         stream=None if before is not None else f"{newest}/stream",
         content=trusted(content),
         status=_status(page),
@@ -127,21 +117,20 @@ def _status(page: ThreadPage) -> str:
 async def stream(request: Request) -> Response:
     """Frames that keep the page of a thread up to date, from the position it was fetched at."""
     check_query(request, {"after"})
-    name, site = path_of(request, "thread"), _site(request)
-    cursor = request.headers.get("last-event-id") or request.query_params.get("after", "0")
+    name, site = path_of(request, "thread"), site_of(request)
     try:
-        after = await _read(request, lambda log: cursor_seq(log, name, cursor))
+        after = await read(request, lambda log: cursor_seq(log, name, cursor_given(request)))
     except CursorUnprovable as error:
         return EventStream(site, _refetch(error))
-    return EventStream(site, _live(site, name, after))
+    return EventStream(site, _live(request.app.state.pages, name, after))
 
 
 async def _refetch(error: CursorUnprovable) -> AsyncGenerator[bytes, None]:
     yield reset(error.reason, error.head)
 
 
-async def _live(site: Site, name: str, after: int) -> AsyncGenerator[bytes, None]:
-    async with site.pages.use(name) as page, aclosing(page.watch(after)) as pieces:
+async def _live(pages: Shared[LivePage], name: str, after: int) -> AsyncGenerator[bytes, None]:
+    async with pages.use(name) as page, aclosing(page.watch(after)) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -153,7 +142,7 @@ async def turn(request: Request) -> Response:
     start = request.query_params.get("from", "0")
     if not is_seq(start):
         raise InvalidInput(field="from", problem="must be a number")
-    page = await _read(request, lambda log: turn_page(log, name, id_, int(start)))
+    page = await fold(request, lambda log: turn_page(log, name, id_, int(start)))
     return _page(
         "turn",
         title=page.title or "New thread",
@@ -169,7 +158,7 @@ async def trace(request: Request) -> Response:
     """The rows of one turn's trace, for the page that has it closed."""
     check_query(request, ())
     name, id_ = path_of(request, "thread"), path_of(request, "turn")
-    return HTMLResponse(await _read(request, lambda log: page_html(trace_rows(log, name, id_))))
+    return HTMLResponse(await fold(request, lambda log: page_html(trace_rows(log, name, id_))))
 
 
 # --- files -------------------------------------------------------------------------------------------------------
@@ -177,20 +166,15 @@ async def trace(request: Request) -> Response:
 
 class _File(NamedTuple):
     content: bytes
-    etag: str
     type: str
 
 
 @cache
 def _files() -> dict[str, _File]:
     """The files that pages load, read once."""
-    found = {}
-    for path in _STATIC.iterdir():
-        if path.suffix in _TYPES:
-            content = path.read_bytes()
-            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[path.name] = _File(content, etag, _TYPES[path.suffix])
-    return found
+    return {
+        path.name: _File(path.read_bytes(), _TYPES[path.suffix]) for path in _STATIC.iterdir() if path.suffix in _TYPES
+    }
 
 
 async def static(request: Request) -> Response:
@@ -198,10 +182,7 @@ async def static(request: Request) -> Response:
     file = (await run_sync(_files)).get(request.path_params["name"])
     if file is None:
         raise HTTPException(404)
-    headers = {"etag": file.etag, "cache-control": "no-cache"}
-    if file.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, headers=headers, media_type=file.type)
+    return unchanging(request, file.content, file.type, {"cache-control": "no-cache"})
 
 
 ROUTES: Final = [

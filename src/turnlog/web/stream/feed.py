@@ -16,8 +16,7 @@ from typing import NamedTuple
 import anyio.to_thread
 from msgspec.structs import replace
 
-from turnlog.errors import CursorUnprovable
-from turnlog.events.codec import event_json, json_line
+from turnlog.events.codec import event_json
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.documents import draft_json
@@ -167,13 +166,13 @@ class ThreadFeed:
     def _next(self, place: int) -> tuple[bytes, int, int]:
         """What a watcher at `place` is sent next, and the seq and place it is at then."""
         taken: list[bytes] = []
-        size, seq, first = 0, self._head, place
+        size, seq = 0, self._head
         for piece in islice(self._pieces, place - self._base, None):
             if taken and size + len(piece.frames) > STREAM_PIECE_BYTES:
                 break
             taken.append(piece.frames)
             size, seq = size + len(piece.frames), piece.head
-        return b"".join(taken), seq, first + len(taken)
+        return b"".join(taken), seq, place + len(taken)
 
 
 def pieces_of(frames: Iterable[bytes]) -> list[bytes]:
@@ -195,8 +194,3 @@ def event_frame(event: Event, epoch: str) -> bytes:
 def draft_frame(draft: Draft) -> bytes:
     """The frame of one chunk of a draft. It has no id: drafts move no cursor."""
     return frame("draft", draft_json(draft))
-
-
-def reset_frame(error: CursorUnprovable) -> bytes:
-    """Tells a client that its cursor proves nothing here: to fetch the documents again and go on from `head`."""
-    return frame("reset", json_line({"reason": error.reason, "head": error.head}))

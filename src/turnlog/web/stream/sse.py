@@ -16,8 +16,6 @@ from turnlog.web.connection import ABORT
 from turnlog.web.site import Site
 from turnlog.web.stream.frames import frame
 
-__all__ = ["EventStream", "frame"]
-
 _PING: Final = b": ping\n\n"
 _RETRY: Final = b"retry: %d\n\n" % STREAM_RETRY_MS
 _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -26,7 +24,7 @@ _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 class EventStream(Response):
     """Sends what `source` yields, each piece one or more whole frames, until it ends or the client goes.
 
-    A silent stream is pinged, a client that takes nothing for too long is cut off (`web.streams`). When the server
+    A silent stream is pinged, a client that takes nothing for too long is cut off (`web.keeper`). When the server
     stops or the log is closed the stream ends with `event: bye`, reason `shutdown`; when the store cannot be read, with
     reason `store`: the client comes back with its cursor in both cases. `source` is closed however the stream ends.
     """

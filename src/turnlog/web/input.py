@@ -1,4 +1,4 @@
-"""What a request of the API says: ids of its path, parameters of its query, its body. What is wrong is named."""
+"""What a request says: ids of its path, parameters of its query, its body. What is wrong is named."""
 
 from __future__ import annotations
 
@@ -59,6 +59,11 @@ def before_of(request: Request) -> bytes | None:
     """The place before which a list goes on. Raises `InvalidInput`."""
     text = request.query_params.get("before")
     return None if text is None else cursor_of(text)
+
+
+def cursor_given(request: Request) -> str:
+    """The cursor that a reader of a stream comes with. The header goes first: who comes back repeats its address."""
+    return request.headers.get("last-event-id") or request.query_params.get("after", "0")
 
 
 def cursor_seq(log: Log, thread: str, after: str) -> int:
