@@ -212,11 +212,13 @@ def test_scripts_get_json() -> None:
         ("/t", {"content": "x"}, "key"),
         ("/t", {"key": "k", "content": "  "}, "content"),
         ("/t/t/turns", {"content": "x", "when_busy": "maybe"}, "when_busy"),
+        ("/t/t/turns", {"content": "x", "when_busy": "refuse"}, "when_busy"),
+        ("/t/t/turns", {"key": "k", "content": ["x", "y"]}, "content"),
         ("/t/t/turns", {"content": "x", "model": "y"}, "model"),
         ("/t/..%2f/turns", {"content": "x"}, None),
     ],
 )
-def test_bad_forms_store_nothing(path: str, fields: dict[str, str], field: str | None) -> None:
+def test_bad_forms_store_nothing(path: str, fields: dict[str, Any], field: str | None) -> None:
     """A form that no page of ours has is refused with the name of what is wrong, and nothing is stored."""
 
     async def play(browser: Reader) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from turnlog.errors import AlreadyDecided, AlreadySettled, InvalidInput
 from turnlog.journal import shapes
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.turn import Turn
+from turnlog.limits import FORM_FIELDS_MAX
 from turnlog.web.answer import accepted, submitted
 from turnlog.web.input import path_of
 from turnlog.web.page.endings import BY
@@ -20,8 +22,8 @@ from turnlog.web.page.naming import DECISIONS
 from turnlog.web.paths import path_id
 from turnlog.web.site import site_of
 
-_FIELDS_MAX = 8
-"""More fields than any form of ours has."""
+_WHEN_BUSY: Final[Mapping[str, WhenBusy]] = {"queue": "queue", "replace": "replace"}
+"""What a person may choose: nothing that is asked on a page is refused because an answer is being written."""
 
 _SEE_OTHER = 303
 
@@ -30,15 +32,18 @@ async def _form(request: Request, *known: str) -> dict[str, str]:
     """The fields of a form. Raises `InvalidInput` for what no form of ours sends."""
     body = await request.body()
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS_MAX)
     except ValueError:
         raise InvalidInput(field="body", problem="must be the fields of a form") from None
     for name, _ in pairs:
         if name not in known:
             raise InvalidInput(field=name, problem="is no field of this form")
-    if len(dict(pairs)) < len(pairs):
-        raise InvalidInput(field=pairs[0][0], problem="is given twice")
-    return dict(pairs)
+    form: dict[str, str] = {}
+    for name, value in pairs:
+        if name in form:
+            raise InvalidInput(field=name, problem="is given twice")
+        form[name] = value
+    return form
 
 
 def _content(form: dict[str, str]) -> str:
@@ -76,11 +81,11 @@ async def submit(request: Request) -> Response:
     """Ask something in a thread."""
     thread, form = path_of(request, "thread"), await _form(request, "content", "key", "when_busy")
     when_busy = form.get("when_busy", "queue")
-    known: tuple[WhenBusy, ...] = get_args(WhenBusy)
-    chosen = next((it for it in known if it == when_busy), None)
-    if chosen is None:
+    if when_busy not in _WHEN_BUSY:
         raise InvalidInput(field="when_busy", problem="must be queue or replace")
-    turn = await site_of(request).work.submit(thread, _content(form), key=form.get("key") or None, when_busy=chosen)
+    turn = await site_of(request).work.submit(
+        thread, _content(form), key=form.get("key") or None, when_busy=_WHEN_BUSY[when_busy]
+    )
     return await _accepted(request, turn)
 
 
