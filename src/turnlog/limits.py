@@ -36,6 +36,9 @@ DRAFTS_OPEN_MAX: Final = 500
 DRAFT_PART_MAX: Final = 1_000_000
 """The highest part of a draft's target: far more parts than a target may have drafts, and a number of few digits."""
 
+FILE_BYTES_MAX: Final = 2**63 - 1
+"""Bytes of a file that comes with a message, as it is described: what programs that read it can count to."""
+
 TIME_US_MAX: Final = 253_402_300_799_999_999
 """The last microsecond of the year 9999: what RFC 3339 can say. A time beyond it was given in another unit."""
 
@@ -65,7 +68,8 @@ QUEUE_BYTES_MAX: Final = 64 * 1_024 * 1_024
 
 QUEUE_TURNS_MAX: Final = 20
 """Open turns of one thread, the running one among them: more than a person types while waiting, and few enough that
-whoever looks for a turn's place, replaces them all or settles them after a crash reads them at once."""
+whoever looks for a turn's place, replaces them all or settles them after a crash reads them at once. One that replaces
+the others may be one more."""
 
 BATCH_JOBS_MAX: Final = 1_024
 """Writes in one group commit: the measured throughput is flat above 256, and latency grows with the batch."""
@@ -265,6 +269,16 @@ waiting for 5 ms whenever it wants to go on."""
 TURNS_AT_ONCE_MAX: Final = 1_000
 """Open turns that one server works on: five times what it is measured with. Each holds a task and its history."""
 
+FILES_BESIDE: Final = 256
+"""File descriptors of a server that are no connections: the store's, the agents' and their tools'."""
+
+STOP_TURNS_S: Final = 2 * AGENT_STOP_S
+"""Seconds that a stopping server waits at each step of settling its turns: an agent may take half of it to clean up, a
+disk should take less."""
+
+STOP_LEAVING_S: Final = 1.0
+"""Seconds for tasks and threads to end that were told to as the server leaves: those that listen need a hundredth."""
+
 STOP_ANSWERS_S: Final = 5
 """Seconds that a stopping server waits for answers on their way: streams have ended by then, and a write takes longer
 only on a disk that has stopped."""
@@ -285,6 +299,24 @@ TRACE_DEPTH_SHOWN: Final = 8
 
 ROW_TEXT_CHARS: Final = 3_000
 """Characters of one text of a trace's row, at most 18 KB when all are escapes: the raw item is a link away."""
+
+TRACE_ROWS_LEAVE: Final = 50
+"""Rows of a running turn that leave its page together: each time those that stay are named again."""
+
+LABEL_CHARS_MAX: Final = 120
+"""Characters of a name, target or other text that a page shows on one line: more than a wide screen has room for."""
+
+NOTICES_SHOWN: Final = 20
+"""Notices about records of one turn: a damaged store may have thousands, and its page must still open."""
+
+FILES_SHOWN: Final = 50
+"""Attachments of a message that a page names: a leaf holds them all, and must fit a frame."""
+
+CALLS_SHOWN: Final = 10
+"""Calls of unknown outcome that a notice names: what a person can check. The trace has all."""
+
+FORM_FIELDS_MAX: Final = 8
+"""Fields of a form: more than any form of a page has."""
 
 MESSAGE_BLOCKS_MAX: Final = 1_500
 """Elements that one message is laid out in; a longer one is shown as plain text, which needs few."""

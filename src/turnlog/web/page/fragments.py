@@ -50,7 +50,7 @@ from turnlog.folds.entries import Entry
 from turnlog.folds.notices import Notice
 from turnlog.folds.states import STARTED, TERMINAL
 from turnlog.folds.transcript import Message
-from turnlog.limits import TRACE_DEPTH_SHOWN, TRACE_ROWS_SHOWN
+from turnlog.limits import FILES_SHOWN, NOTICES_SHOWN, TRACE_DEPTH_SHOWN, TRACE_ROWS_LEAVE, TRACE_ROWS_SHOWN
 from turnlog.web.page.endings import end_detail, notice_words
 from turnlog.web.page.markdown import Markdown
 from turnlog.web.page.markup import Element, clean, dom_id, element, plain, shell
@@ -58,15 +58,6 @@ from turnlog.web.page.naming import in_words, label, one_line
 from turnlog.web.page.rendering import leaf
 from turnlog.web.page.view import TurnShown, Unknown
 from turnlog.web.paths import path_id
-
-OTHERS_SHOWN: Final = 20
-"""Notices about records of one turn: a damaged store may have thousands, and its page must still open."""
-
-FILES_SHOWN: Final = 50
-"""Attachments named."""
-
-_ROWS_STEP: Final = 50
-"""Rows of a running turn leave its page in groups: each time the rows that stay are named."""
 
 _NAME_CHARS: Final = 80
 """Characters of a question by which its turn is named to those who do not see it."""
@@ -248,16 +239,16 @@ def _busy(shown: TurnShown) -> str:
 
 
 def _others(prefix: str, notices: Sequence[Notice]) -> Iterable[Element]:
-    for notice in notices[:OTHERS_SHOWN]:
+    for notice in notices[:NOTICES_SHOWN]:
         yield leaf("other", f"{prefix}{notice.seq}", notice=notice)
-    if len(notices) > OTHERS_SHOWN:
+    if len(notices) > NOTICES_SHOWN:
         yield leaf("others_more", f"{prefix}more")
 
 
 def newest(entries: Sequence[Entry]) -> tuple[Sequence[Entry], int]:
     """The newest entries of a running turn that one page shows, and how many older ones are left out."""
     over = len(entries) - TRACE_ROWS_SHOWN
-    left_out = -(-over // _ROWS_STEP) * _ROWS_STEP if over > 0 else 0
+    left_out = -(-over // TRACE_ROWS_LEAVE) * TRACE_ROWS_LEAVE if over > 0 else 0
     return entries[left_out:], left_out
 
 

@@ -10,6 +10,7 @@ import msgspec
 from turnlog.events.kinds import Reason
 from turnlog.folds.entries import Entry
 from turnlog.folds.nodes import EntryKind
+from turnlog.limits import LABEL_CHARS_MAX
 from turnlog.web.page.endings import end_detail, end_words, request_words
 
 KIND_WORDS: Final[dict[EntryKind, str]] = {
@@ -31,16 +32,14 @@ _TARGETS: Final = (
 DECISIONS: Final = (("accept", "Approve"), ("decline", "Decline"))
 """The two plain decisions, (value, word), which every approval takes that can be answered by yes or no."""
 
-_LABEL_CHARS: Final = 120
 
-
-def one_line(text: str, most: int = _LABEL_CHARS) -> str:
+def one_line(text: str, most: int = LABEL_CHARS_MAX) -> str:
     """The first words of a text on one line; what is cut ends in an ellipsis."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most and len(text) <= most * 4 else line[: most - 1] + "…"
 
 
-def label(entry: Entry, most: int = _LABEL_CHARS) -> str:
+def label(entry: Entry, most: int = LABEL_CHARS_MAX) -> str:
     """What a row is about: its name or title; of an approval its title, as the name is the agent's own for it."""
     names = (entry.title, entry.name) if entry.kind == "approval" else (entry.name, entry.title)
     return one_line(next((name for name in names if name), KIND_WORDS[entry.kind]), most)

@@ -18,10 +18,8 @@ from turnlog.folds.states import TERMINAL
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message, Transcript
 from turnlog.folds.turn import TurnView
+from turnlog.limits import CALLS_SHOWN
 from turnlog.web.page.naming import is_own_note, label, target
-
-UNKNOWN_SHOWN: Final = 10
-"""Calls of unknown outcome that a notice names: the trace has them all."""
 
 
 class Steps(NamedTuple):
@@ -196,4 +194,4 @@ def rows_of(entries: Iterable[Entry]) -> list[Entry]:
 
 def _unknown(entries: Iterable[Entry]) -> Unknown:
     calls = [entry for entry in entries if entry.kind == "tool" and entry.status == "unknown"]
-    return Unknown(len(calls), tuple(Called(label(call), target(call)) for call in calls[:UNKNOWN_SHOWN]))
+    return Unknown(len(calls), tuple(Called(label(call), target(call)) for call in calls[:CALLS_SHOWN]))
