@@ -31,6 +31,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SAFE_TEXT: Final = "Your message is safe."
+KEPT_TEXT: Final = "What was shown is kept."
+RETRIED_TEXT: Final = "It was asked again."
+CHECK_TEXT: Final = "Check before you run again what these calls may have done:"
+MORE_TEXT: Final = "There are more notices about records here than are shown."
 
 _KIND_TEXT: Final[dict[NoticeKind, str]] = {
     "queued": "Your message is safe. It waits to be answered.",

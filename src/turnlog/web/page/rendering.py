@@ -9,7 +9,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from turnlog.events.clock import rfc3339
-from turnlog.folds.notices import unknown_text
+from turnlog.folds import notices
 from turnlog.limits import ROW_TEXT_CHARS, SUBMISSION_BYTES_MAX
 from turnlog.web.page import endings, naming, words
 from turnlog.web.page.markup import Element, clean, element, in_frame
@@ -67,7 +67,7 @@ _environment.filters |= {
             naming.one_line,
             naming.remark,
             naming.target,
-            unknown_text,
+            notices.unknown_text,
             words.amount,
             words.duration,
             words.moment,
@@ -76,6 +76,13 @@ _environment.filters |= {
             words.usage_words,
         )
     },
+}
+_environment.globals |= {
+    "safe_text": notices.SAFE_TEXT,
+    "kept_text": notices.KEPT_TEXT,
+    "retried_text": notices.RETRIED_TEXT,
+    "check_text": notices.CHECK_TEXT,
+    "more_text": notices.MORE_TEXT,
 }
 _environment.globals["message_bytes_max"] = SUBMISSION_BYTES_MAX - _BESIDE_BYTES
 
