@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, expect
 
@@ -24,6 +25,7 @@ FIRST: Final = "What happens when the process is killed in the middle of an answ
 SECOND: Final = "Where is a draft closed?"
 
 WIDE: Final = {"width": 1_080, "height": 960}
+LOW: Final = {"width": 1_080, "height": 620}
 PHONE: Final = {"width": 375, "height": 700}
 
 
@@ -42,6 +44,9 @@ def main() -> None:
             take(browser, url, "chat", viewport=WIDE)
             take(browser, url, "chat-dark", viewport=WIDE, color_scheme="dark")
             take(browser, url, "chat-phone", viewport=PHONE, device_scale_factor=2, has_touch=True, is_mobile=True)
+            path, port = interrupt(browser, server), server.port
+        with Serving(Path(store), workspace=Path(folder), port=port) as server:
+            take(browser, server.url + path, "interrupted", trace=False, viewport=LOW)
 
 
 def ask(browser: Browser, url: str) -> str:
@@ -57,12 +62,26 @@ def ask(browser: Browser, url: str) -> str:
     return address
 
 
-def take(browser: Browser, url: str, name: str, **how: Any) -> None:
-    """A picture of the thread's end, the trace of its last turn opened."""
+def interrupt(browser: Browser, server: Serving) -> str:
+    """Begin a thread and kill the server while it answers; the path of its page."""
+    page = browser.new_page()
+    page.goto(server.url)
+    page.get_by_role("textbox", name="Your message").fill(FIRST)
+    page.get_by_role("button", name="Send").click()
+    page.locator(".turn .answer > .msg").first.wait_for()
+    server.kill()
+    path = urlsplit(page.url).path
+    page.context.close()
+    return path
+
+
+def take(browser: Browser, url: str, name: str, *, trace: bool = True, **how: Any) -> None:
+    """A picture of the thread's last turn, with its trace open or not."""
     page = browser.new_page(**how)
     page.goto(url)
-    page.locator(".turn").last.locator("details.trace > summary").click()
-    expect(page.locator(".turn").last.locator(".step").first).to_be_visible()
+    if trace:
+        page.locator(".turn").last.locator("details.trace > summary").click()
+        expect(page.locator(".turn").last.locator(".step").first).to_be_visible()
     settle(page)
     picture = page.screenshot()
     assert len(picture) <= BYTES_MAX, f"{name}: {len(picture)} bytes"
@@ -73,7 +92,7 @@ def take(browser: Browser, url: str, name: str, **how: Any) -> None:
 def settle(page: Page) -> None:
     """Bring the last question to the top, and leave out what differs from run to run."""
     page.evaluate("""() => {
-      for (const time of document.querySelectorAll(".who, .foot")) time.style.display = "none";
+      for (const time of document.querySelectorAll(".who, .foot, #newest")) time.style.display = "none";
       document.querySelector(".turn:last-child").scrollIntoView({ block: "start", behavior: "instant" });
     }""")
 
