@@ -273,8 +273,7 @@ FILES_BESIDE: Final = 256
 """File descriptors of a server that are no connections: the store's, the agents' and their tools'."""
 
 STOP_TURNS_S: Final = 2 * AGENT_STOP_S
-"""Seconds that a stopping server waits at each step of settling its turns: an agent may take half of it to clean up, a
-disk should take less."""
+"""Seconds of each step of settling turns as a server stops: half of it an agent may clean up, a disk takes less."""
 
 STOP_LEAVING_S: Final = 1.0
 """Seconds for tasks and threads to end that were told to as the server leaves: those that listen need a hundredth."""

@@ -112,7 +112,7 @@ def opened(url: str) -> Iterator[Log]:
 def be_patient(seconds: float) -> None:
     defaults = run_turn.__kwdefaults__
     assert defaults is not None
-    defaults["stop_s"] = work._PATIENCE_S = seconds  # type: ignore[misc]
+    defaults["stop_s"] = work.__dict__["STOP_TURNS_S"] = seconds
 
 
 if __name__ == "__main__":

@@ -278,7 +278,7 @@ def test_submission_on_its_way_while_closing(store: Store, log: Log) -> None:
 
 def test_close_waits_for_no_agent_for_ever(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that ignores its end keeps nobody waiting: its turn is settled, and closing returns."""
-    monkeypatch.setattr(work_module, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(work_module, "STOP_TURNS_S", 0.05)
     go_on = asyncio.Event()
 
     async def stubborn(_task: object) -> None:

@@ -29,7 +29,7 @@ import uvicorn
 from turnlog.errors import InvalidInput
 from turnlog.events.clock import SystemClock
 from turnlog.journal.log import Log
-from turnlog.limits import CONNECTIONS_MAX, KEEP_ALIVE_S, STOP_ANSWERS_S
+from turnlog.limits import CONNECTIONS_MAX, FILES_BESIDE, KEEP_ALIVE_S, STOP_ANSWERS_S, STOP_LEAVING_S
 from turnlog.runner.runner import AgentFactory
 from turnlog.web.app import create_app
 from turnlog.web.connection import Connection
@@ -40,12 +40,6 @@ from turnlog.web.work import STOPPED, Work
 _logger = logging.getLogger("turnlog")
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-_LEAVING_S: Final = 1.0
-"""Seconds for tasks and threads to end that were told to: those that listen need a hundredth of it."""
-
-_FILES_BESIDE: Final = 256
-"""File descriptors that are no connections: the store's, the agents' and their tools'."""
 
 
 class Server(uvicorn.Server):
@@ -163,7 +157,7 @@ async def _end_tasks() -> None:
     for task in tasks:
         task.cancel(STOPPED)
     if tasks:
-        await asyncio.wait(tasks, timeout=_LEAVING_S)
+        await asyncio.wait(tasks, timeout=STOP_LEAVING_S)
 
 
 def leave_stuck_threads(error: BaseException | None = None) -> None:
@@ -172,7 +166,7 @@ def leave_stuck_threads(error: BaseException | None = None) -> None:
     Python would wait for every thread. What an agent's thread still does no log takes any more. An `error` that ends
     the program is told first.
     """
-    deadline = SystemClock().boot_s() + _LEAVING_S
+    deadline = SystemClock().boot_s() + STOP_LEAVING_S
     threads = [
         thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()
     ]
@@ -207,11 +201,11 @@ def _config(app: Any) -> uvicorn.Config:
 def _connections() -> int:
     """How many connections this process may have, after asking the system for as many as we take."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS_MAX + _FILES_BESIDE
+    wanted = CONNECTIONS_MAX + FILES_BESIDE
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS_MAX, soft - _FILES_BESIDE))
+    return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS_MAX, soft - FILES_BESIDE))
 
 
 # --- where it listens ------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from turnlog.journal.ends import detail_of
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
-from turnlog.limits import AGENT_STOP_S, TURNS_AT_ONCE_MAX
+from turnlog.limits import STOP_TURNS_S, TURNS_AT_ONCE_MAX
 from turnlog.runner.runner import AgentFactory, run_turn
 from turnlog.web.counts import Counts
 
@@ -34,9 +34,6 @@ _logger = logging.getLogger("turnlog")
 
 STOPPED: Final = "the server was stopped"
 """The detail of turns that end because their server does."""
-
-_PATIENCE_S: Final = 2 * AGENT_STOP_S
-"""Seconds that closing waits at each step: an agent may take half of it to clean up, a disk should take less."""
 
 
 class Work:
@@ -217,4 +214,4 @@ class _Run:
 async def _all_done(tasks: Iterable[asyncio.Task[Any]]) -> None:
     waited = list(tasks)
     if waited:
-        await asyncio.wait(waited, timeout=_PATIENCE_S)
+        await asyncio.wait(waited, timeout=STOP_TURNS_S)
