@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +88,45 @@ def test_a_path_that_plays_tricks_reaches_nothing(server: Serving, segment: str)
     assert problem["status"] == status
     status, _ = ask(server, "POST", f"/api/threads/{segment}/turns", {"content": "x"})
     assert status in (400, 404, 405)
+
+
+def test_no_id_makes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids that would be paths, of threads, turns, keys and approvals, make nothing anywhere: neither outside the
+    store's folder nor in it (C33)."""
+    store, here = tmp_path / "a" / "b", tmp_path / "c" / "d"
+    store.mkdir(parents=True)
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)  # and so the server's
+    names = [
+        "../x",
+        "../../x",
+        "../../../x",
+        "../x/y",
+        "x/y",
+        "x",
+        "..",
+        f"{tmp_path}/x",
+        f"{tmp_path}/e/x",
+        "~/x",
+        "C:\\x",
+    ]
+
+    def files() -> set[str]:
+        return {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+
+    with Serving(store) as server:
+        asked = ask(server, "POST", "/api/threads/plain/turns", {"content": "x"})
+        assert asked[0] == 202
+        before = files()
+        for number, name in enumerate(names):
+            path = f"/api/threads/{path_id(name)}"
+            body = {"content": "x", "turn": f"{name}/{number}", "key": name, "when_busy": "queue"}
+            assert ask(server, "POST", f"{path}/turns", body)[0] == 202
+            ask(server, "POST", f"{path}/turns/{path_id(body['turn'])}/decisions/{path_id(name)}", {"value": 1})
+            for rest in ("", "/turns/latest", "/transcript", "/history", "/events"):
+                assert ask(server, "GET", path + rest)[0] == 200
+        assert files() == before
+        assert {name for name in before if not name.startswith("a/b/")} == {"a", "a/b", "c", "c/d"}
 
 
 def test_an_id_that_json_cannot_name_is_refused(server: Serving) -> None:
