@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
@@ -15,7 +16,7 @@ import turnlog
 from tests.folds.test_real_journal import ACTIONS, act
 from tests.web.page.dom import Page
 from turnlog.errors import StoreClosed
-from turnlog.web.page.live import LivePage, Pace
+from turnlog.web.page.live import LivePage, Pace, costing
 from turnlog.web.page.markup import page_html
 from turnlog.web.page.thread_view import load
 from turnlog.web.page.turn_page import turn_page
@@ -166,6 +167,15 @@ def test_pages_slow_down_together() -> None:
     assert pace.interval(0.001) == 0.1
     pace.pages = 200
     assert pace.interval(0.001) == pytest.approx(0.4)
+
+
+def test_waiting_for_the_machine_is_no_cost() -> None:
+    """What a rendering costs is the core it had, not the time for which others had it: a busy machine slows no page."""
+    waited = threading.Event()
+    done, cost = costing(lambda: waited.wait(0.2))
+    _, worked = costing(lambda: sum(range(1_000_000)))
+    assert not done
+    assert cost < worked
 
 
 def test_earlier_turns_are_reached_page_by_page() -> None:

@@ -8,9 +8,10 @@ takes long, so that all live pages together leave the machine to those who write
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Final
+from typing import Final, TypeVar
 
 from anyio.to_thread import run_sync
 
@@ -22,8 +23,10 @@ from turnlog.web.page.versions import Versions, frames
 from turnlog.web.stream.frames import reset
 from turnlog.web.stream.sharing import Bell
 
+T = TypeVar("T")
+
 _LONG_S: Final = 0.01
-"""Seconds of a rendering that the event loop would notice: the next one is made beside it."""
+"""Seconds of a core for a rendering that the event loop would notice: the next one is made beside it."""
 
 
 class Pace:
@@ -33,7 +36,7 @@ class Pace:
         self.pages = 0
 
     def interval(self, cost: float) -> float:
-        """Seconds from the beginning of a rendering that took `cost` seconds to the next."""
+        """Seconds from the beginning of a rendering that took `cost` seconds of a core to that of the next."""
         return max(1 / FRAMES_PER_S, cost * self.pages / PAGES_CPU_SHARE)
 
 
@@ -71,8 +74,8 @@ class LivePage:
                 async for batch in batches:
                     began = asyncio.get_running_loop().time()
                     await self._take(batch)
-                    self._cost = asyncio.get_running_loop().time() - began
-                    await self._rest(self._pace.interval(self._cost) - self._cost)
+                    took = asyncio.get_running_loop().time() - began
+                    await self._rest(self._pace.interval(self._cost) - took)
         except Exception as error:  # it is the answer of everyone who watches
             self._error = error
             self._bell.ring()
@@ -85,10 +88,11 @@ class LivePage:
         if self._page.earlier is None:
             await run_sync(self._page.find_earlier, self._log)
         if self._cost > _LONG_S:
-            elements = await run_sync(self._page.elements)
+            elements, cost = await run_sync(costing, self._page.elements)
         else:
-            elements = self._page.elements()
-        self._versions.update(elements)
+            elements, cost = costing(self._page.elements)
+        _, more = costing(lambda: self._versions.update(elements))
+        self._cost = cost + more
         self._made.clear()
         self._head, self._rev = self._page.head, batch.rev
         self._bell.ring()
@@ -151,3 +155,10 @@ class LivePage:
     @property
     def _at(self) -> str:
         return f"{self._log.epoch}.{self._head}"
+
+
+def costing(work: Callable[[], T]) -> tuple[T, float]:
+    """What the work gives, and the seconds of a core it took. Time for which others had the core is no cost of it: on a
+    busy machine all pages would slow down for that, and come many seconds late."""
+    began = time.thread_time()
+    return work(), time.thread_time() - began
