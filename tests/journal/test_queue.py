@@ -193,13 +193,29 @@ def test_a_full_queue_is_refused(log: Log) -> None:
     for _ in range(QUEUE_TURNS_MAX - 2):
         queued(log)
     before = events(log)
+    with pytest.raises(Overloaded) as caught:
+        log.submit("t", "one more", when_busy="queue").result()
+    assert (caught.value.limit, caught.value.limit_value) == ("QUEUE_TURNS_MAX", QUEUE_TURNS_MAX)
     for when_busy in ("queue", "replace"):
-        with pytest.raises(Overloaded) as caught:
-            log.submit("t", "one more", when_busy=when_busy).result()
-        assert (caught.value.limit, caught.value.limit_value) == ("QUEUE_TURNS_MAX", QUEUE_TURNS_MAX)
         again = log.submit("t", "next", key="k", when_busy=when_busy).result()
         assert (again.id, again.duplicate) == (known.id, True)
     assert events(log) == before
+
+
+def test_a_full_queue_can_be_replaced(log: Log) -> None:
+    """P11: a submission that replaces all others is taken by a full queue, which it empties; a second one only once
+    they have settled."""
+    one = begun(log)
+    waiting = [queued(log) for _ in range(QUEUE_TURNS_MAX - 1)]
+    new = log.submit("t", "instead", when_busy="replace").result()
+    with pytest.raises(Overloaded):
+        log.submit("t", "or this", when_busy="replace").result()
+    one.interrupt("cancelled").result()
+    for turn in waiting:
+        with pytest.raises(AlreadySettled):
+            turn.ready().result(30)
+    new.ready().result(30)
+    assert not log.submit("t", "or this", when_busy="replace").result().duplicate
 
 
 def test_no_more_than_a_limit_wait(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,10 @@ BAD: dict[str, tuple[type[Exception], Callable[[Log], Any]]] = {
     "no parts": (InvalidInput, lambda log: log.submit("t", [])),
     "parts that are none": (InvalidInput, lambda log: log.submit("t", ["x"])),
     "bytes": (InvalidInput, lambda log: log.submit("t", b"x")),  # type: ignore[arg-type]
+    "nothing said": (InvalidInput, lambda log: log.submit("t", "")),
+    "only white space": (InvalidInput, lambda log: log.submit("t", " \t\r\n\u2003\u3000")),
+    "a file of no size": (InvalidInput, lambda log: log.submit("t", "x", attachments=[{"name": "f", "bytes": -1}])),
+    "a file of any size": (InvalidInput, lambda log: log.submit("t", "x", attachments=[{"name": "f", "bytes": 2**63}])),
     "NaN": (NotJson, lambda log: log.submit("t", [{"n": math.nan}])),
     "Infinity": (NotJson, lambda log: log.submit("t", [{"n": -math.inf}])),
     "a key that is no text": (NotJson, lambda log: log.submit("t", [{1: 2}])),
@@ -198,6 +202,34 @@ def test_bad_input_raises_at_once_and_stores_nothing(log: Log, what: str) -> Non
         action(log)
     log.submit("sentinel", "x").result()
     assert [row.thread for row in log.threads().rows] == ["sentinel"]
+
+
+@pytest.mark.parametrize("size", [SUBMISSION_BYTES_MAX, BODY_BYTES_MAX, 2 * BODY_BYTES_MAX])
+@pytest.mark.parametrize("field", ["content", "attachments", "workspace"])
+def test_what_is_too_large_is_named(log: Log, size: int, field: str) -> None:
+    """P4: however large a submission is, it is refused by the one limit of submissions, and the field that makes it so
+    is named as the caller knows it."""
+    large: dict[str, Any] = {
+        "content": "x" * size,
+        "attachments": [{"name": "x" * size}],
+        "workspace": "x" * size,
+    }
+    with pytest.raises(TooLarge) as refused:
+        log.submit("t", **{"content": "x", field: large[field]})
+    error = refused.value
+    assert (error.field, error.limit, error.limit_value) == (field, "SUBMISSION_BYTES_MAX", SUBMISSION_BYTES_MAX)
+    assert error.given is not None
+    assert error.given > size
+
+
+@pytest.mark.parametrize(
+    ("field", "asked"), [("value", {"what": "decide", "approval": "a", "value": "x" * BODY_BYTES_MAX}), ("by", {})]
+)
+def test_what_makes_a_request_too_large_is_named(log: Log, field: str, asked: dict[str, Any]) -> None:
+    """P4: of a request that is too large, the field that makes it so is named as the caller knows it."""
+    with pytest.raises(TooLarge) as refused:
+        log.request("t", "x", **{"by": "x" * BODY_BYTES_MAX if field == "by" else None, **asked})
+    assert refused.value.field == field
 
 
 def test_what_is_just_small_enough_is_kept(log: Log) -> None:

@@ -192,8 +192,15 @@ def encode_body(body: KnownBody) -> bytes:
     else:
         data = encode_json(body)
     if len(data) > BODY_BYTES_MAX:
-        raise TooLarge(field=body.kind, limit="BODY_BYTES_MAX", limit_value=BODY_BYTES_MAX, given=len(data))
+        raise TooLarge(field=largest_field(body), limit="BODY_BYTES_MAX", limit_value=BODY_BYTES_MAX, given=len(data))
     return data
+
+
+def largest_field(body: KnownBody) -> str:
+    """What of a body to name when it is too large: an item, or the field that takes most of it."""
+    if body.kind in PAYLOAD_KINDS:
+        return body.kind
+    return max(body.__struct_fields__, key=lambda name: len(encode_json(getattr(body, name))))
 
 
 def accept_body(body: KnownBody) -> bytes:

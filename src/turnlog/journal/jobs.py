@@ -15,11 +15,12 @@ from turnlog.errors import (
     Busy,
     InvalidInput,
     Overloaded,
+    TooLarge,
     TurnlogError,
     UnknownTurn,
 )
 from turnlog.errors import KeyConflict as KeyConflictError
-from turnlog.events.codec import decode_body
+from turnlog.events.codec import accept_body, decode_body, largest_field
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
 from turnlog.folds.turn import encode_view, next_view
 from turnlog.journal.ends import REPLACED_BY
@@ -27,7 +28,7 @@ from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
-from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX
+from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX, SUBMISSION_BYTES_MAX
 
 WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
 """What becomes of a submission while turns of its thread are open: it is refused, waits behind them, or asks them to
@@ -102,7 +103,9 @@ class SubmitJob(Job):
             return self._seal_replacing(state, desk, self.opened)
         if state.open:  # also an own turn may have been taken over and settled elsewhere
             catch_up(desk.engine, state, desk.owner)
-        if state.open and (self.when_busy == "refuse" or len(state.open) >= QUEUE_TURNS_MAX):
+        # One that replaces the others may go over the limit by one: else nothing empties a full queue at once.
+        most = QUEUE_TURNS_MAX + (self.when_busy == "replace")
+        if state.open and (self.when_busy == "refuse" or len(state.open) >= most):
             self._refuse_if_unknown(state, desk)
         return self._seal_submission(state, desk)
 
@@ -283,9 +286,25 @@ def check_when_busy(when_busy: WhenBusy) -> WhenBusy:
     return when_busy
 
 
+def accept_submission(body: Submitted) -> bytes:
+    """The stored bytes of a submission. Raises `TooLarge` by the same limit however large it is."""
+    try:
+        data = accept_body(body)
+        given: int | None = len(data)
+        if len(data) <= SUBMISSION_BYTES_MAX or body.retry_of is not None:
+            return data
+    except TooLarge as error:
+        given = error.given
+    raise TooLarge(
+        field=largest_field(body), limit="SUBMISSION_BYTES_MAX", limit_value=SUBMISSION_BYTES_MAX, given=given
+    )
+
+
 def check_content(content: str | list[Any]) -> None:
-    """Raise `InvalidInput` unless `content` is text or a list of mappings with at least one part."""
+    """Raise `InvalidInput` unless `content` is text that says something, or a list of mappings with at least one."""
     if isinstance(content, str):
+        if not content.strip():
+            raise InvalidInput(field="content", problem="must not be empty")
         return
     parts: Any = content  # callers without a type checker pass anything
     if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):

@@ -12,7 +12,7 @@ import msgspec
 
 from turnlog.engines.open import open_engine
 from turnlog.engines.protocol import Engine
-from turnlog.errors import InvalidInput, NotRetryable, RecordDamaged, StoreError, TooLarge
+from turnlog.errors import InvalidInput, NotRetryable, RecordDamaged, StoreError
 from turnlog.events.clock import Clock, SystemClock
 from turnlog.events.codec import accept_body, check_value, content_digest
 from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check_thread_id, check_turn_id
@@ -27,6 +27,7 @@ from turnlog.journal.jobs import (
     SubmitJob,
     ThreadItemJob,
     WhenBusy,
+    accept_submission,
     check_content,
     check_when_busy,
 )
@@ -37,7 +38,7 @@ from turnlog.journal.recovery import Recovered
 from turnlog.journal.turn import Turn, item_fields
 from turnlog.journal.working import Working
 from turnlog.journal.writer import Writer
-from turnlog.limits import LEASE_S, PAGE_ROWS, READ_BYTES_MAX, SUBMISSION_BYTES_MAX
+from turnlog.limits import FILE_BYTES_MAX, LEASE_S, PAGE_ROWS, READ_BYTES_MAX
 
 
 def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = None) -> Log:
@@ -139,7 +140,8 @@ class Log:
         with `duplicate` set; with other content the receipt raises `KeyConflict`. `agent` names who is asked. While
         other turns of the thread are open, it raises `Busy` (`refuse`), or the turn waits behind them until it is
         `Turn.ready` (`queue`), or they are asked to end, once the message is durable, and the turn waits for that
-        (`replace`); `Overloaded` when `QUEUE_TURNS_MAX` are open. It raises `StoreUnavailable` when the store failed:
+        (`replace`); `Overloaded` when
+        `QUEUE_TURNS_MAX` are open (`replace`: one more). It raises `StoreUnavailable` when the store failed:
         the same key tells later what became of it. Invalid input raises at once.
         """
         check_when_busy(when_busy)
@@ -161,11 +163,7 @@ class Log:
         return self._submit(check_thread_id(thread), turn_id, body, when_busy)
 
     def _submit(self, thread: str, turn: str, body: Submitted, when_busy: WhenBusy) -> Receipt[Turn]:
-        data = accept_body(body)
-        if body.retry_of is None and len(data) > SUBMISSION_BYTES_MAX:
-            raise TooLarge(
-                field="content", limit="SUBMISSION_BYTES_MAX", limit_value=SUBMISSION_BYTES_MAX, given=len(data)
-            )
+        data = accept_submission(body)
         job = SubmitJob(
             thread=thread,
             turn=turn,
@@ -372,9 +370,12 @@ class Log:
 
 def _attachments(given: Sequence[Attachment | Mapping[str, Any]]) -> list[Attachment]:
     try:
-        return [msgspec.convert(msgspec.to_builtins(file), Attachment) for file in given]
+        files = [msgspec.convert(msgspec.to_builtins(file), Attachment) for file in given]
     except (msgspec.ValidationError, TypeError) as error:
         raise InvalidInput(field="attachments", problem=str(error)) from None
+    if not all(0 <= (file.bytes or 0) <= FILE_BYTES_MAX for file in files):
+        raise InvalidInput(field="attachments", problem="a file has from 0 to 2^63-1 bytes")
+    return files
 
 
 __all__ = ["Log", "StoreError", "open_log"]
