@@ -125,6 +125,16 @@ def test_link_on_another_site_leads_here() -> None:
     assert asked(page(), "GET", "/t/x", headers=headers).status_code == 200
 
 
+@pytest.mark.parametrize("name", ["origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "content-type"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_doubled_headers_are_refused(name: str, first: int) -> None:
+    """A header by which a request is let in may not be there twice, as others might read the other one."""
+    good = {"origin": f"http://{HOST}", "content-type": "application/json"}.get(name, "same-origin")
+    values = [good, "navigate" if name == "sec-fetch-mode" else "cross-site"]
+    headers = [(name, values[first]), (name, values[1 - first]), *((JSON.items()) if name != "content-type" else ())]
+    assert asked(api(), "POST", "/api/x", headers=headers, content=b"{}").status_code == 400
+
+
 # --- the token -------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +250,28 @@ def test_slow_body_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = asked(api(), "POST", "/api/x", headers=JSON, content=parts())
     assert answer.status_code == 408
     assert answer.headers["connection"] == "close"
+
+
+def test_body_on_its_way_does_not_keep_a_server_from_ending() -> None:
+    """When the server stops, a body that is not whole yet is refused at once as by a server that is away for a moment,
+    the connection ends, and the route never hears of it."""
+    reached = []
+
+    async def route(_request: Request) -> Response:
+        reached.append(1)
+        return Response()
+
+    app = app_of(route, path="/api/x", methods=("POST",))
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"{"
+        app.state.site.stop.set()
+        await asyncio.Event().wait()
+
+    answer = asked(app, "POST", "/api/x", headers=JSON, content=parts())
+    assert (answer.status_code, answer.headers["connection"], answer.headers["retry-after"]) == (503, "close", "1")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert reached == []
 
 
 def test_body_that_nobody_reads_ends_the_connection() -> None:

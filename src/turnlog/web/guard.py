@@ -23,8 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.limits import REQUEST_BYTES_MAX, REQUEST_DISCARDED_BYTES_MAX, REQUEST_S
 from turnlog.web.counts import Counts
-from turnlog.web.http_problems import HEADER_LINES
+from turnlog.web.http_problems import HEADER_LINES, retry_after
 from turnlog.web.problems import http_problem, unexpected_problem
+from turnlog.web.site import site_of
 
 _logger = logging.getLogger("turnlog")
 
@@ -103,15 +104,24 @@ def _check_origin(request: Request) -> None:
 
     A link on another site may lead to a page: what is read so is seen by nobody but the person who followed it.
     """
-    headers = request.headers
-    navigation = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
-    if navigation and request.method in SAFE:
+    origin, site, mode, dest = (
+        _only(request, name) for name in ("origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
+    )
+    if (mode, dest) == ("navigate", "document") and request.method in SAFE:
         return
-    origin = headers.get("origin")
-    if origin is not None and origin.lower() not in {f"{scheme}://{headers['host'].lower()}" for scheme in _SCHEMES}:
+    host = request.headers["host"].lower()
+    if origin is not None and origin.lower() not in {f"{scheme}://{host}" for scheme in _SCHEMES}:
         raise HTTPException(403, "This request comes from another site.")
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if site not in (None, "same-origin", "none"):
         raise HTTPException(403, "This request comes from another site.")
+
+
+def _only(request: Request, name: str) -> str | None:
+    """The value of a header that something is decided by: of two, others might go by the other one."""
+    values = request.headers.getlist(name)
+    if len(values) > 1:
+        raise HTTPException(400, f"The header {name} is given more than once.")
+    return values[0] if values else None
 
 
 _SCHEMES: Final = ("http", "https")
@@ -195,15 +205,25 @@ class _Gone(Exception):
 
 
 async def _whole_body(request: Request, receive: Receive) -> bytes:
-    """The body, so that no route waits for a client. Raises `HTTPException` for one too large or too slow."""
+    """The body, so that no route waits for a client, and no end of the server.
+
+    Raises `HTTPException` for one that is too large, too slow, or not whole when the server stops.
+    """
     length = request.headers.get("content-length", "0")
     if int(length) > REQUEST_BYTES_MAX and "expect" in request.headers:
         raise _too_large()
+    reading = asyncio.create_task(_read(receive))
+    stopping = asyncio.create_task(site_of(request).stop.wait())
     try:
-        async with asyncio.timeout(REQUEST_S):
-            return await _read(receive)
-    except TimeoutError:
-        raise HTTPException(408, "The request did not arrive in time.") from None
+        await asyncio.wait({reading, stopping}, timeout=REQUEST_S, return_when="FIRST_COMPLETED")
+        if reading.done():
+            return reading.result()
+    finally:
+        reading.cancel()
+        stopping.cancel()
+    if stopping.done():
+        raise HTTPException(503, "The server is stopping.", retry_after(503))
+    raise HTTPException(408, "The request did not arrive in time.")
 
 
 async def _read(receive: Receive) -> bytes:
@@ -234,8 +254,8 @@ def _check_type(request: Request, body: bytes) -> None:
     """A form cannot be mistaken for JSON: a browser sends JSON to another site only after asking it."""
     path = request.scope["path"]
     wanted = _FORM if path == "/t" or path.startswith("/t/") else _JSON
-    given = request.headers.get("content-type", "" if body else wanted).partition(";")[0].strip().lower()
-    if given != wanted:
+    given = _only(request, "content-type") or ("" if body else wanted)
+    if given.partition(";")[0].strip().lower() != wanted:
         raise HTTPException(415, f"The body must be {wanted}.")
 
 
