@@ -51,6 +51,7 @@ def test_a_request_is_a_step_that_waits() -> None:
 
 
 AMENDED = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}
+OTHER_RULE = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rm"]}}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,11 @@ AMENDED = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}
         (COMMAND, {}, False, {"decision": "decline"}),
         (COMMAND, {}, "cancel", {"decision": "cancel"}),
         (COMMAND, {"availableDecisions": [AMENDED, "cancel"]}, AMENDED, {"decision": AMENDED}),
+        (COMMAND, {"availableDecisions": [AMENDED, "cancel"]}, OTHER_RULE, {"decision": "decline"}),
+        (COMMAND, {"availableDecisions": [AMENDED]}, "acceptWithExecpolicyAmendment", {"decision": "decline"}),
+        (COMMAND, {"availableDecisions": [AMENDED]}, {**AMENDED, "accept": {}}, {"decision": "decline"}),
+        (COMMAND, {}, {"accept": {"of": "next year"}}, {"decision": "decline"}),
+        (FILES, {"availableDecisions": [AMENDED]}, AMENDED, {"decision": "decline"}),
         (COMMAND, {"availableDecisions": ["accept", "cancel"]}, "acceptForSession", {"decision": "decline"}),
         (COMMAND, {}, AMENDED, {"decision": "decline"}),
         (COMMAND, {"availableDecisions": [7, None, ["x"]]}, "accept", {"decision": "accept"}),
@@ -94,6 +100,9 @@ AMENDED = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}
             {"accept": {"content": {"name": "x"}}},
             {"action": "accept", "content": {"name": "x"}, "_meta": None},
         ),
+        (ELICITATION, {}, {"accept": 7}, {"action": "decline", "content": None, "_meta": None}),
+        (QUESTIONS, {}, {"\ud800": "half \udc00"}, {"answers": {"\ufffd": {"answers": ["half \ufffd"]}}}),
+        (COMMAND, {}, {"q": "\ud800"}, {"decision": "decline"}),
         (ELICITATION, {}, False, {"action": "decline", "content": None, "_meta": None}),
     ],
 )
@@ -108,6 +117,9 @@ def test_a_decision_that_is_not_understood_says_so() -> None:
     """The step tells that the decision counted as a refusal."""
     assert "not understood" in (approval(COMMAND).decided("perhaps")[1].detail or "")
     assert approval(COMMAND).decided("accept")[1].detail is None
+    offered = [AMENDED]
+    assert "not understood" in (approval(COMMAND, availableDecisions=offered).decided(OTHER_RULE)[1].detail or "")
+    assert approval(COMMAND, availableDecisions=offered).decided(AMENDED)[1].detail is None
 
 
 @pytest.mark.parametrize(
@@ -157,6 +169,50 @@ def test_a_decision_is_carried_out(value: str, made: bool) -> None:
         entry = step_of(stage, turn)
         assert (entry.status, entry.output) == ("succeeded", value)
         assert "touch out.txt" in (entry.title or "")
+
+    with staged(approval="on-request") as stage:
+        run(main(stage))
+
+
+def test_a_rule_that_was_not_offered_is_written_nowhere() -> None:
+    """A decision with another rule than Codex offered is a refusal: nothing runs, and its home gets no rule."""
+
+    async def main(stage: Stage) -> None:
+        ran, turn = await decided(stage, OTHER_RULE)
+        assert ran.state == "completed"
+        assert not (stage.workspace / "out.txt").exists()
+        assert not list((stage.folder / "home").rglob("*.rules"))
+        assert "not understood" in (step_of(stage, turn).detail or "")
+
+    with staged(approval="on-request") as stage:
+        run(main(stage))
+
+
+def test_a_decision_that_has_no_utf_8_is_answered() -> None:
+    """Half a surrogate pair in a decision leaves nobody waiting: it counts as a refusal, and the turn goes on."""
+
+    async def main(stage: Stage) -> None:
+        ran, turn = await decided(stage, {"q": "\ud800"})
+        assert ran.state == "completed"
+        assert (step_of(stage, turn).status, step_of(stage, turn).output) == ("succeeded", '{"q":"\ufffd"}')
+
+    with staged(approval="on-request") as stage:
+        run(main(stage))
+
+
+def test_a_decision_that_cannot_be_passed_on_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong with a decision, Codex is answered no, and the step tells why."""
+
+    def broken(_: Approval, value: Any) -> Any:
+        raise RecursionError
+
+    monkeypatch.setattr(Approval, "decided", broken)
+
+    async def main(stage: Stage) -> None:
+        ran, turn = await decided(stage, "accept")
+        assert ran.state == "completed"
+        assert not (stage.workspace / "out.txt").exists()
+        assert "could not be passed on" in (step_of(stage, turn).detail or "")
 
     with staged(approval="on-request") as stage:
         run(main(stage))

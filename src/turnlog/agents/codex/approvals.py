@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from turnlog.agents.codex.content import mended
 from turnlog.agents.codex.jsonrpc import Asked
-from turnlog.agents.codex.steps import bounded, json_words, text_of
+from turnlog.agents.codex.steps import bounded, json_words, shortened, text_of
 from turnlog.agents.protocol import StepSignal
 from turnlog.events.kinds import Failure
 
@@ -58,15 +59,19 @@ class Approval(msgspec.Struct, frozen=True):
     def decided(self, value: Any) -> tuple[Any, StepSignal]:
         """What Codex is answered to a decision, and the step that tells it.
 
-        What cannot be understood counts as a refusal: the first decision stands, so there is no second one.
+        What cannot be understood, or was not offered, counts as a refusal: the first decision stands, so there is no
+        second one.
         """
-        choice, more = _understood(value)
-        known = choice in self._names() or (self.asked.method == _QUESTIONS and isinstance(value, dict))
-        detail = None if known else "the decision was not understood, so it counts as a refusal"
-        if not known:
-            choice, more = "decline", {}
-        step = StepSignal(id=self.id, status="succeeded", output=json_words(value), detail=detail)
-        return self._answer(choice, more, value), step
+        value = mended(value)
+        said = shortened(json_words(value))
+        answer = self._answer(value)
+        if answer is None:
+            return self.refused("the decision was not understood, so it counts as a refusal", said)
+        return answer, StepSignal(id=self.id, status="succeeded", output=said)
+
+    def refused(self, why: str, said: str | None = None) -> tuple[Any, StepSignal]:
+        """The answer "no", and the step that tells why it is the answer to what was `said`."""
+        return self._answer("decline"), StepSignal(id=self.id, status="succeeded", output=said, detail=why)
 
     def died(self, why: str) -> StepSignal:
         """The step of a request that nobody decided while it could be."""
@@ -81,25 +86,34 @@ class Approval(msgspec.Struct, frozen=True):
             return list(_DECISIONS)
         return offered + [plain for plain in _PLAIN if plain not in offered]
 
-    def _names(self) -> set[str]:
-        choices = self._choices()
-        words = {choice for choice in choices if isinstance(choice, str)}
-        return words.union(*(choice for choice in choices if isinstance(choice, dict)))
-
-    def _answer(self, choice: str, more: dict[str, Any], value: Any) -> Any:
-        granted = choice not in ("decline", "cancel")
+    def _answer(self, value: Any) -> Any:
+        """What Codex is answered, in the shape of its request; None when this is no decision on it."""
+        choice = self._choice(value)
         match self.asked.method:
-            case method if method == _PERMISSIONS:
-                wanted = self.params.get("permissions")
-                asked = wanted.items() if granted and isinstance(wanted, dict) else ()
-                return {"permissions": {name: what for name, what in asked if what is not None}, "scope": "turn"}
-            case method if method == _QUESTIONS:
+            case method if method == _QUESTIONS and (isinstance(value, dict) or choice == "decline"):
                 given = value.items() if isinstance(value, dict) else ()
                 return {"answers": {name: {"answers": _texts(said)} for name, said in given}}
+            case method if method == _ELICITATION and isinstance(value, dict):
+                return _filled_in(value)
+            case _ if choice is None:
+                return None
+            case method if method == _PERMISSIONS:
+                wanted = self.params.get("permissions")
+                asked = wanted.items() if choice == "accept" and isinstance(wanted, dict) else ()
+                return {"permissions": {name: what for name, what in asked if what is not None}, "scope": "turn"}
             case method if method == _ELICITATION:
-                return {"action": choice, "content": more.get("content") if granted else None, "_meta": None}
+                return {"action": choice, "content": None, "_meta": None}
             case _:
-                return {"decision": {choice: more} if more else choice}
+                return {"decision": choice}
+
+    def _choice(self, value: Any) -> Any:
+        """The choice that a decision names, as Codex offered it; None when it offered no such.
+
+        A choice may be an object that makes a lasting rule: another one than was shown to the person is none of theirs.
+        """
+        wanted = _WORDS.get(value, value) if isinstance(value, bool | str) else value
+        same = (choice for choice in self._choices() if isinstance(choice, str | dict) and choice == wanted)
+        return next(same, None)
 
 
 def approval_of(asked: Asked, number: int) -> Approval | None:
@@ -111,7 +125,7 @@ def approval_of(asked: Asked, number: int) -> Approval | None:
         return None
     try:
         params = msgspec.json.decode(asked.params)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     if not isinstance(params, dict) or _asks_a_secret(params):
         return None
@@ -123,14 +137,12 @@ def _asks_a_secret(params: dict[str, Any]) -> bool:
     return isinstance(questions, list) and any(isinstance(one, dict) and one.get("isSecret") for one in questions)
 
 
-def _understood(value: Any) -> tuple[str, dict[str, Any]]:
-    """The name of a decision, and what goes with it: `"accept"`, `true`, or `{"name": {...}}`."""
-    if isinstance(value, bool | str):
-        return _WORDS.get(value, str(value)), {}
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, more),) = value.items()
-        return name, more if isinstance(more, dict) else {}
-    return "", {}
+def _filled_in(value: dict[str, Any]) -> Any:
+    """The answer to a tool's form: `{"accept": {"content": {...}}}`."""
+    accepted = value.get("accept")
+    if len(value) != 1 or not isinstance(accepted, dict):
+        return None
+    return {"action": "accept", "content": accepted.get("content"), "_meta": None}
 
 
 def _texts(said: Any) -> list[str]:

@@ -29,5 +29,15 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(text: str) -> dict[str, Any]:
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return {"type": "text", "text": whole}
+    return {"type": "text", "text": mended(text)}
+
+
+def mended(value: Any) -> Any:
+    """A JSON value without lone surrogates: each becomes U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [mended(one) for one in value]
+    if isinstance(value, dict):
+        return {mended(name): mended(one) for name, one in value.items()}
+    return value

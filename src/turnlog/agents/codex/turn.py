@@ -14,7 +14,7 @@ from turnlog.agents.codex.jsonrpc import Asked, Told, Unreadable
 from turnlog.agents.codex.link import Link
 from turnlog.agents.codex.translate import Ended, Translator
 from turnlog.agents.protocol import Emit, Finish, ItemSignal, Signal, Task
-from turnlog.errors import AgentFailed, StartFailed, TurnlogError
+from turnlog.errors import AgentFailed, Refused, StartFailed, StoreError, TurnlogError
 from turnlog.events.kinds import Reason
 from turnlog.limits import CODEX_STOP_S
 
@@ -146,14 +146,16 @@ class CodexTurn:
             return
         if approval.id in self._decided:  # by somebody who had not seen what it is about
             await self._emit(approval.waiting())
-            await self._answer(approval, "decided before it was asked")
+            answer, step = approval.refused("it was decided before it was asked, so that counts as a refusal")
+            await self._connection.answer(asked.id, answer)
+            await self._emit(step)
             return
         self._approvals[approval.id] = approval
         await self._emit(approval.waiting())
 
     async def _decide(self) -> None:
         """Answer Codex as people decide, in whatever process they are."""
-        with suppress(TurnlogError):  # a turn that cannot be written to is ended by the runner
+        with suppress(Refused, StoreError):  # a turn that cannot be written to is ended by the runner
             async for request in self._task.requests:
                 if request.what != "decide" or request.approval is None:
                     continue
@@ -162,8 +164,12 @@ class CodexTurn:
                     await self._answer(approval, request.value)
 
     async def _answer(self, approval: Approval, value: Any) -> None:
-        answer, step = approval.decided(value)
-        await self._connection.answer(approval.asked.id, answer)
+        try:
+            answer, step = approval.decided(value)
+            await self._connection.answer(approval.asked.id, answer)
+        except Exception as error:  # people may say anything, and a request without an answer waits for ever
+            answer, step = approval.refused(f"the decision could not be passed on, so it counts as a refusal: {error}")
+            await self._connection.answer(approval.asked.id, answer)
         await self._emit(step)
 
     async def _withdraw(self, told: Told) -> None:
