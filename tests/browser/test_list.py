@@ -40,10 +40,9 @@ def test_a_hidden_list_lets_go_of_its_stream_and_catches_up(
     old = begin(server.url, puppets)
     page = context.new_page()
     page.goto(server.url)
-    state = "document.documentElement.dataset.stream"
-    page.wait_for_function(f"{state} === 'live'")
+    expect(page.locator("html")).to_have_attribute("data-stream", "live")
     page.evaluate(HIDE, True)
-    assert page.evaluate(state) == "paused"
+    expect(page.locator("html")).to_have_attribute("data-stream", "paused")
     httpx.post(f"{server.url}/api/threads/{old}-hidden/turns", json={"content": "Meanwhile"}).raise_for_status()
     puppets.take().answer("Done.")
     page.evaluate(HIDE, False)
