@@ -12,7 +12,7 @@ import pytest
 
 from turnlog.agents.codex.binary import find_binary
 from turnlog.agents.codex.process import Program
-from turnlog.agents.protocol import Task
+from turnlog.agents.protocol import Signal, Task
 from turnlog.errors import StartFailed
 from turnlog.events.clock import SystemClock
 from turnlog.events.kinds import Requested
@@ -24,7 +24,7 @@ WAIT_S = 60.0
 PROCESSES = Path("/proc")
 
 
-RESTING = {"codex resting", "codex reader", "codex stderr", "codex dropping", "codex closing"}
+RESTING = {"codex resting", "codex reader", "codex stderr", "codex closing"}
 """Tasks of processes that rest or are being closed: the end of the event loop ends them."""
 
 
@@ -88,5 +88,11 @@ async def nobody_asks() -> AsyncIterator[Requested]:
         yield request
 
 
-def task(workspace: Path | None) -> Task:
-    return Task(thread="t", turn="u", content="", history=[], workspace=workspace, model=None, requests=nobody_asks())
+async def unheard(signal: Signal) -> None:
+    """Takes a signal that the test does not look at."""
+
+
+def task(workspace: Path | None, thread: str = "t") -> Task:
+    return Task(
+        thread=thread, turn="u", content="", history=[], workspace=workspace, model=None, requests=nobody_asks()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 
 from turnlog.agents.codex import pool as pool_module
 from turnlog.agents.codex.pool import CodexPool
-from turnlog.agents.protocol import ItemSignal
+from turnlog.agents.protocol import ItemSignal, Signal
 from turnlog.errors import StartFailed
 from turnlog.runner import run_turn
 from turnlog.testing.fake_app_server import Fake, Refuse
 from turnlog.testing.responses_answers import text
 from turnlog.testing.scripted_agent import ScriptedAgent
 
-from .running import fake_program, run, servers, task, until
+from .running import fake_program, run, servers, task, unheard, until
 from .stage import THREAD, Stage, same_items, staged
 
 
@@ -70,7 +71,8 @@ def test_a_process_that_nobody_wants_is_ended(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_there_are_not_more_processes_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit a resting process makes room, and a turn waits for one that is at work."""
+    """At the limit a resting process makes room, and a turn waits for one that is at work, however long: who waits for
+    a place is no silent agent."""
     monkeypatch.setattr(pool_module, "CODEX_PROCESSES_MAX", 1)
     gate = threading.Event()
 
@@ -82,14 +84,75 @@ def test_there_are_not_more_processes_than_allowed(monkeypatch: pytest.MonkeyPat
             await stage.shown(turn, lambda seen: seen == "slow")
             assert servers() != [first] and len(servers()) == 1
             waiting = await stage.log.submit("third", "three")
-            taking = run_turn(waiting, stage.agents, log=stage.log, workspace=stage.workspace)
+            taking = asyncio.create_task(stage.take(waiting, idle_s=1))
+            await stage.shown(waiting, lambda seen: '"waiting"' in seen)
+            assert not (await asyncio.wait({taking}, timeout=1.5))[0], "it was cut while it waited"
             gate.set()
             assert (await running).state == "completed"
             assert (await taking).state == "completed"
-        assert len(servers()) == 1
+        assert [step.status for step in stage.steps(waiting) if step.id == "codex-place"] == [
+            "waiting",
+            "succeeded",
+        ]
+        await until(lambda: len(servers()) == 1)
 
     with staged() as stage:
         run(main(stage))
+
+
+def test_a_process_that_is_kept_while_others_wait_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who waits gets the place of a turn that ends only when its process is gone: there are never more than allowed."""
+    monkeypatch.setattr(pool_module, "CODEX_PROCESSES_MAX", 1)
+
+    async def main() -> None:
+        pool = CodexPool(fake_program(tmp_path, Fake()))
+        link = await pool.take(task(tmp_path, "0"), unheard)
+        for number in range(1, 4):
+            asks = Hears()
+            waiting = asyncio.create_task(pool.take(task(tmp_path, str(number)), asks))
+            await asks.heard.wait()
+            await asyncio.sleep(0)
+            pool.keep(str(number - 1), link)
+            link = await waiting
+            assert servers() == [link.process.pid]
+        await link.process.close()
+
+    run(main())
+
+
+class Hears:
+    """Takes signals, and tells of the first one."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
+
+    async def __call__(self, signal: Signal) -> None:
+        self.heard.set()
+
+
+def test_a_turn_that_is_cancelled_while_it_wakes_a_process_gives_its_place_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Stopped before the resting process has said that it is well, a turn leaves neither the process nor its place."""
+    monkeypatch.setattr(pool_module, "CODEX_PROCESSES_MAX", 1)
+
+    async def main() -> None:
+        pool = CodexPool(fake_program(tmp_path, Fake(on={"thread/loaded/list": []})))
+        for steps in range(4):
+            link = await pool.take(task(tmp_path), unheard)
+            pool.keep("t", link)
+            taking = asyncio.create_task(pool.take(task(tmp_path), unheard))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            taking.cancel()
+            await asyncio.wait({taking})
+            assert taking.cancelled()
+            other = await pool.take(task(tmp_path, "other"), unheard)
+            assert servers() == [other.process.pid]
+            pool.drop("other", other)
+        await until(lambda: not servers())
+
+    run(main())
 
 
 def test_a_start_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -100,7 +163,7 @@ def test_a_start_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch
         pool = CodexPool(fake_program(tmp_path, Fake(on={"thread/start": [Refuse("no")]})))
         for _ in range(3):
             with pytest.raises(StartFailed, match="no"):
-                await pool.take(task(tmp_path))
+                await pool.take(task(tmp_path), unheard)
 
     run(main())
 
@@ -111,7 +174,7 @@ def test_without_a_folder_nothing_is_started(tmp_path: Path) -> None:
     async def main() -> None:
         pool = CodexPool(fake_program(tmp_path, Fake()))
         with pytest.raises(StartFailed, match="folder") as caught:
-            await pool.take(task(None))
+            await pool.take(task(None), unheard)
         assert caught.value.reason == "workspace_failed"
         assert not servers()
 

@@ -29,7 +29,7 @@ class CodexAgent:
     async def run(self, task: Task, emit: Emit) -> Finish:
         """See `Agent`."""
         content = input_of(task.content)
-        link = await self._pool.take(task)
+        link = await self._pool.take(task, emit)
         try:
             finish = await CodexTurn(link, task, emit).run(content)
         except BaseException:

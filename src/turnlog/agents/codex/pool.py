@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from typing import Final
 
 from turnlog.agents.codex.connection import Woken
 from turnlog.agents.codex.jsonrpc import Asked, Told
 from turnlog.agents.codex.link import Link
 from turnlog.agents.codex.process import Program
-from turnlog.agents.protocol import Task
+from turnlog.agents.protocol import Emit, StepSignal, Task
 from turnlog.errors import TooLarge
 from turnlog.limits import CODEX_IDLE_S, CODEX_PROCESSES_MAX
+
+_PLACE: Final = "codex-place"
+_WAITING: Final = "Waiting for a free Codex process"
 
 
 class _Resting:
@@ -22,12 +26,12 @@ class _Resting:
         self.wanted = False
         self.listening = asyncio.create_task(self._listen(), name="codex resting")
 
-    async def take(self) -> Link | None:
-        """The link, unless it has ended meanwhile."""
+    async def fits(self, task: Task) -> bool:
+        """Listen no more; whether the link can take the task."""
         self.wanted = True
         self.link.process.connection.wake()
         await asyncio.wait({self.listening})
-        return self.link if self.link.process.alive else None
+        return self.link.process.alive and await self.link.fits(task)
 
     async def _listen(self) -> None:
         connection = self.link.process.connection
@@ -43,7 +47,7 @@ class _Resting:
         except (TimeoutError, TooLarge):
             self.link.known = None
         finally:
-            if not self.wanted:
+            if not self.wanted:  # when the event loop ends, it waits for this
                 await self.link.process.close()
 
 
@@ -57,38 +61,33 @@ class CodexPool:
         self._places = asyncio.Semaphore(CODEX_PROCESSES_MAX)
         self._waiting = 0
 
-    async def take(self, task: Task) -> Link:
+    async def take(self, task: Task, emit: Emit) -> Link:
         """The link of the task's thread, if there is one and it stands where the task begins; else a new one.
 
-        Waits while `CODEX_PROCESSES_MAX` processes are at work. Raises what `Link.open` raises.
+        Waits while `CODEX_PROCESSES_MAX` processes are at work, and says so by a step. Raises what `Link.open` and
+        `emit` raise.
         """
         resting = self._resting.pop(task.thread, None)
-        if resting is not None and (link := await self._wake(resting, task)) is not None:
-            return link
+        if resting is not None and await self._wake(resting, task):
+            return resting.link
         if closing := self._closing.get(task.thread):
             await asyncio.wait(closing)  # the commands of a turn that was interrupted end before the next turn begins
-        await self._take_place()
+        waited = await self._take_place(emit)
         try:
+            if waited:
+                await emit(StepSignal(id=_PLACE, status="succeeded"))
             return await Link.open(self._program, task)
         except BaseException:
             self._places.release()
             raise
 
-    async def _wake(self, resting: _Resting, task: Task) -> Link | None:
-        link = await resting.take()
-        if link is None:
-            self._places.release()
-        elif await self._fits(link, task):
-            return link
-        return None
-
-    async def _fits(self, link: Link, task: Task) -> bool:
+    async def _wake(self, resting: _Resting, task: Task) -> bool:
         fits = False
         try:
-            fits = await link.fits(task)
+            fits = await resting.fits(task)
         finally:
             if not fits:
-                self.drop(task.thread, link)
+                self.drop(task.thread, resting.link)
         return fits
 
     def keep(self, thread: str, link: Link) -> None:
@@ -100,18 +99,22 @@ class CodexPool:
 
     def drop(self, thread: str, link: Link) -> None:
         """Close a link, and its process with it. It is done in the background."""
-        closing = asyncio.create_task(self._close(link), name="codex dropping")
+        closing = link.process.begin_close()
         self._closing.setdefault(thread, set()).add(closing)
         closing.add_done_callback(lambda _: self._closed(thread, closing))
 
-    async def _take_place(self) -> None:
+    async def _take_place(self, emit: Emit) -> bool:
+        """Take a place for a process; whether it had to be waited for. Who waits is shown as waiting, not as silent."""
         self._waiting += 1
         try:
-            if self._places.locked():
+            waited = self._places.locked()
+            if waited:
                 self._evict()
+                await emit(StepSignal(id=_PLACE, step="phase", name="place", title=_WAITING, status="waiting"))
             await self._places.acquire()
         finally:
             self._waiting -= 1
+        return waited
 
     def _evict(self) -> None:
         """Close the link that has rested longest."""
@@ -119,13 +122,11 @@ class CodexPool:
             self._resting.popitem(last=False)[1].listening.cancel()
 
     def _rested(self, thread: str, resting: _Resting) -> None:
+        """It is listened to no more. Its task may have ended before its first step, and closed nothing."""
         if self._resting.get(thread) is resting:
             del self._resting[thread]
         if not resting.wanted:
-            self._places.release()
-
-    async def _close(self, link: Link) -> None:
-        await link.process.close()
+            self.drop(thread, resting.link)
 
     def _closed(self, thread: str, closing: asyncio.Task[None]) -> None:
         self._places.release()

@@ -137,17 +137,22 @@ class CodexProcess:
         errors = _COLOUR.sub("", self._errors.decode("utf-8", "replace")).strip()
         return f"{what}{ending}" + (f"; its last words: {errors}" if errors else "")
 
-    async def close(self) -> None:
+    def begin_close(self) -> asyncio.Task[None]:
         """End it: politely, so that it ends its commands; then by force, and its commands with it. Idempotent.
 
-        It is carried through even when who waits for it is cancelled.
+        Gives the task that does it. Even if that never begins, because the event loop ends, the process does.
         """
         if self._closing is None:
+            self.connection.close_input()
             self._closing = asyncio.create_task(self._close(), name="codex closing")
-        await asyncio.shield(self._closing)
+            self._closing.add_done_callback(lambda _: self._kill())
+        return self._closing
+
+    async def close(self) -> None:
+        """The same, and wait for it; it is carried through even when who waits is cancelled."""
+        await asyncio.shield(self.begin_close())
 
     async def _close(self) -> None:
-        self.connection.close_input()
         try:
             async with asyncio.timeout(CODEX_STOP_S):
                 await self._process.wait()
@@ -166,8 +171,9 @@ class CodexProcess:
             self._transport.close()
 
     def _kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _drain(self, errors: asyncio.StreamReader) -> None:
         """Read stderr always: a full pipe would stop Codex."""
