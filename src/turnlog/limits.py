@@ -266,6 +266,10 @@ FOLDS_AT_ONCE_MAX: Final = 2
 """Reads that fold turns at once: one of 50,000 steps takes seconds of a core, and each of them may keep the event loop
 waiting for 5 ms whenever it wants to go on."""
 
+PROMPT_READS_MAX: Final = 4
+"""Threads for looks at one row that a sender waits for, and as many for the server's health: slow reads may hold all
+others, and a look takes less than a millisecond."""
+
 TURNS_AT_ONCE_MAX: Final = 1_000
 """Open turns that one server works on: five times what it is measured with. Each holds a task and its history."""
 

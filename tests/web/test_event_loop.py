@@ -8,12 +8,13 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Final
 
+import anyio.to_thread
 import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from tests.runner.running import hang, run, text, until
+from tests.runner.running import WAIT_S, hang, run, text, until
 from tests.web.calling import plays
 from tests.web.listening import Stream
 from turnlog.engines.open import open_engine
@@ -159,6 +160,43 @@ def test_long_turns_are_folded_by_few_at_once(watched: Watched, path: str) -> No
                 assert (await client.get("/api/threads/t")).status_code == 200
             assert len(reading) == FOLDS_AT_ONCE_MAX
             go_on.set()
+            assert [(await each).status_code for each in asked] == [200] * len(asked)
+        await work.close()
+
+    run(main())
+
+
+def test_slow_reads_do_not_keep_senders_waiting(watched: Watched) -> None:
+    """However many slow reads hold the threads of a server, it tells how it is, and senders are answered: a message,
+    an interrupt, a message asked again (P11)."""
+    log, reading, go_on = watched.log, set[int](), threading.Event()
+    threads = 40  # of the pool that all reads share but those
+
+    def read(_place: Place) -> None:
+        if len(reading) < threads:
+            reading.add(threading.get_ident())
+            go_on.wait(WAIT_S)
+
+    async def main() -> None:
+        work = Work(log, {"stuck": plays(hang())}, agent="stuck")
+        app = create_app(Site(log=log, work=work, clock=SystemClock()), guard=Guard(hosts=None))
+        assert anyio.to_thread.current_default_thread_limiter().total_tokens == threads
+        watched.engine.traps.set({"threads.before"}, read, forever=True)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://turnlog.test") as client:
+            asked = [asyncio.create_task(client.get("/api/threads")) for _ in range(threads + 5)]
+            try:
+                await until(lambda: len(reading) == threads)
+                async with asyncio.timeout(WAIT_S / 3):
+                    assert (await client.get("/healthz")).status_code == 200
+                    sent = await client.post("/api/threads/t/turns", json={"content": "question"})
+                    turn = f"/api/threads/t/turns/{sent.json()['turn']}"
+                    assert (await client.post(f"{turn}/interrupt", json={})).status_code == 202
+                    while (again := await client.post(f"{turn}/retry", json={})).status_code == 409:
+                        await asyncio.sleep(0)  # it is still being ended
+                    assert again.status_code == 202
+            finally:
+                go_on.set()
             assert [(await each).status_code for each in asked] == [200] * len(asked)
         await work.close()
 

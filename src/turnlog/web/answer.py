@@ -41,6 +41,12 @@ async def fold(request: Request, ask: Callable[[Log], T]) -> T:
     return await run_sync(ask, site.log, limiter=site.folding)
 
 
+async def prompt(request: Request, ask: Callable[[Log], T]) -> T:
+    """The same of a row that a sender waits for, in threads that slow reads of others do not hold."""
+    site = site_of(request)
+    return await run_sync(ask, site.log, limiter=site.work.looking)
+
+
 async def answer(request: Request, ask: Callable[[Log], Shape | bytes], reading: Reading = read) -> Response:
     """The document that `ask` makes of the log."""
     return Response(await reading(request, lambda log: encoded(ask(log))), media_type=JSON)
@@ -66,7 +72,7 @@ def unchanging(
 async def submitted(request: Request, turn: Turn) -> Response:
     """What became of a submission. It is durable now, so that a store which fails meanwhile makes it no error (P1)."""
     try:
-        place = (await read(request, lambda log: log.turn_view(turn.thread, turn.id))).queue_place
+        place = (await prompt(request, lambda log: log.turn_view(turn.thread, turn.id))).queue_place
     except StoreError:
         place = None
     document = shapes.Submission(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.events.codec import json_line
-from turnlog.web.answer import read
 from turnlog.web.input import check_query
 from turnlog.web.site import Site, site_of
 
@@ -20,7 +20,8 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 async def healthz(request: Request) -> Response:
     """200 while the log can be written, as far as its last writes tell; else a problem document."""
     check_query(request, ())
-    await read(request, lambda log: log.check())
+    site = site_of(request)
+    await run_sync(site.log.check, limiter=site.health)
     document = {"status": "ok", "reason": None}
     return Response(json_line(document) + b"\n", media_type="application/json")
 

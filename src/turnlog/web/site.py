@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from turnlog.events.clock import Clock
 from turnlog.journal.log import Log
-from turnlog.limits import FOLDS_AT_ONCE_MAX
+from turnlog.limits import FOLDS_AT_ONCE_MAX, PROMPT_READS_MAX
 from turnlog.web.counts import Counts
 from turnlog.web.keeper import Streams
 from turnlog.web.work import Work
@@ -21,7 +21,7 @@ class Site:
     """One log, and the work on its turns, as `request.app.state.site`.
 
     `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones,
-    `folding` lets few reads at once fold long turns.
+    `folding` lets few reads at once fold long turns, `health` has threads for those who ask how the server is.
     """
 
     log: Log
@@ -30,10 +30,12 @@ class Site:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     streams: Streams = field(init=False)
     folding: CapacityLimiter = field(init=False)
+    health: CapacityLimiter = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", Streams(self.stop, self.clock))
         object.__setattr__(self, "folding", CapacityLimiter(FOLDS_AT_ONCE_MAX))
+        object.__setattr__(self, "health", CapacityLimiter(PROMPT_READS_MAX))
 
     @property
     def counts(self) -> Counts:

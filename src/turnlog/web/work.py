@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from turnlog.errors import (
@@ -26,7 +27,7 @@ from turnlog.journal.ends import detail_of
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
-from turnlog.limits import STOP_TURNS_S, TURNS_AT_ONCE_MAX
+from turnlog.limits import PROMPT_READS_MAX, STOP_TURNS_S, TURNS_AT_ONCE_MAX
 from turnlog.runner.runner import AgentFactory, run_turn
 from turnlog.web.counts import Counts
 
@@ -39,7 +40,8 @@ STOPPED: Final = "the server was stopped"
 class Work:
     """Takes submissions and runs their turns. `agents` are makers of agents by name, `agent` is the default one.
 
-    Use it in one event loop. `counts` tells what runs and how it ended.
+    Use it in one event loop. `counts` tells what runs and how it ended; `looking` has the threads for what senders
+    wait for.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Work:
         self._agent = agent
         self._workspace = workspace
         self.counts = Counts()
+        self.looking = CapacityLimiter(PROMPT_READS_MAX)
         self._accepting: set[asyncio.Task[Turn]] = set()
         self._runs: dict[asyncio.Task[None], _Run] = {}
         self._closed = False
@@ -89,10 +92,11 @@ class Work:
 
     async def retry(self, thread: str, turn: str, *, agent: str | None = None, when_busy: WhenBusy = "refuse") -> Turn:
         """Ask an interrupted turn again, see `Log.retry`; by the agent that was asked, if it is here and none named."""
-        name = await run_sync(self._asked, thread, turn) if agent is None else agent
+        name = await run_sync(self._asked, thread, turn, limiter=self.looking) if agent is None else agent
 
         async def accept() -> Turn:
-            return await (await run_sync(partial(self._log.retry, thread, turn, agent=name, when_busy=when_busy)))
+            retry = partial(self._log.retry, thread, turn, agent=name, when_busy=when_busy)
+            return await (await run_sync(retry, limiter=self.looking))
 
         return await self._accept(thread, accept, name)
 
