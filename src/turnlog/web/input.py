@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -85,9 +85,39 @@ async def body_of(request: Request, kind: type[T]) -> T:
     """The body as `kind`, of which an empty one gives the defaults. Raises `NotJson`, or `InvalidInput` of a field."""
     data = await request.body() or b"{}"
     try:
-        return decode_json(data, kind)
+        value = decode_json(data, kind)
     except RecordDamaged:
         raise _what_is_wrong(data, kind) from None
+    if (field := _field_given_twice(data)) is not None:
+        raise InvalidInput(field=field, problem="is given twice")
+    return value
+
+
+class _Fields(list[tuple[str, Any]]):
+    """An object of JSON as it was written."""
+
+
+def _field_given_twice(data: bytes) -> str | None:
+    """The place of a field that one object of valid JSON has twice: only one of the two values would be kept."""
+    try:
+        return _twice(json.loads(data, object_pairs_hook=_Fields, parse_int=str, parse_float=str), "")
+    except RecursionError:  # nested more deeply than anything that is accepted
+        return None
+
+
+def _twice(value: Any, at: str) -> str | None:
+    seen: set[str] = set()
+    for name, part in value if isinstance(value, _Fields) else ():
+        place = f"{at}.{name}" if at else name
+        if name in seen:
+            return place
+        seen.add(name)
+        if (found := _twice(part, place)) is not None:
+            return found
+    if isinstance(value, list) and not isinstance(value, _Fields):
+        inside = (_twice(part, f"{at}[{index}]") for index, part in enumerate(value))
+        return next((found for found in inside if found is not None), None)
+    return None
 
 
 def _what_is_wrong(data: bytes, kind: type[T]) -> InvalidInput:

@@ -17,7 +17,7 @@ from tests.web.calling import Api, calling, plays
 from turnlog.agents.protocol import Task
 from turnlog.errors import StoreUnavailable
 from turnlog.journal.log import Log
-from turnlog.limits import QUEUE_TURNS_MAX, SUBMISSION_BYTES_MAX
+from turnlog.limits import BODY_BYTES_MAX, QUEUE_TURNS_MAX, SUBMISSION_BYTES_MAX
 from turnlog.testing.scripted_agent import ScriptedAgent
 
 TURNS = "/api/threads/t/turns"
@@ -274,6 +274,16 @@ DEEPER = "[" * 50_000 + "]" * 50_000
         ('{"content":"x","when_busy":"wait"}', 400, "when_busy"),
         ('{"content":"x","attachments":[{"path":"p"}]}', 400, "attachments[0].name"),
         ('{"content":"x","attachments":[{"name":"n","size":1}]}', 400, "attachments[0].size"),
+        ('{"content":"x","content":"y"}', 400, "content"),
+        ('{"content":"x","key":"k","k\\u0065y":"l"}', 400, "key"),
+        ('{"content":[{"type":"a","type":"b"}]}', 400, "content[0].type"),
+        ('{"content":[{},{"a":[{"b":{"c":1,"d":{},"c":1}}]}]}', 400, "content[1].a[0].b.c"),
+        ('{"content":"x","attachments":[{"name":"a","name":"b"}]}', 400, "attachments[0].name"),
+        ('{"content":""}', 400, "content"),
+        ('{"content":" \\n\\u00a0"}', 400, "content"),
+        ('{"content":"x","attachments":[{"name":"n","bytes":-1}]}', 400, "attachments"),
+        (f'{{"content":"x","attachments":[{{"name":"n","bytes":1{"0" * 23}}}]}}', 400, "attachments"),
+        (f'{{"content":"{"x" * BODY_BYTES_MAX}"}}', 413, "content"),
         ('{"content":[{"n":NaN}]}', 400, "body"),
         ('{"content":[{"n":1e999}]}', 400, "content"),
         (f'{{"content":[{{"n":1{"0" * 5_000}}}]}}', 400, "body"),

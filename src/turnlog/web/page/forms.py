@@ -48,10 +48,7 @@ async def _form(request: Request, *known: str) -> dict[str, str]:
 
 def _content(form: dict[str, str]) -> str:
     """The message. Browsers send its ends of lines as CRLF, scripts as LF: it is the same message."""
-    content = form.get("content", "").replace("\r\n", "\n")
-    if not content.strip():
-        raise InvalidInput(field="content", problem="must not be empty")
-    return content
+    return form.get("content", "").replace("\r\n", "\n")
 
 
 def _wants_json(request: Request) -> bool:
