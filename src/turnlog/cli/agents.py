@@ -30,6 +30,6 @@ def codex_words() -> str:
 
     try:
         binary = find_binary(os.environ)
-        return f"{installed_version(binary)} ({binary})"
+        return f"{installed_version(binary, os.environ)} ({binary})"
     except StartFailed as error:
         return f"none: {error.detail}"

@@ -233,8 +233,8 @@ def commands(line: str) -> list[str]:
 
 @pytest.mark.parametrize("kept", ["workspace-write", "danger-full-access"])
 def test_no_command_outlives_a_killed_codex(kept: str) -> None:
-    """When Codex itself is killed in the middle of a command, the command is ended, in a sandbox or not, though it has a
-    session of its own and heeds no hang-up; the call's outcome is told as unknown (C42)."""
+    """When Codex itself is killed in the middle of a command, the command is ended, in a sandbox or not, though it has
+    a session of its own and heeds no hang-up; the call's outcome is told as unknown (C42)."""
 
     async def main(stage: Stage) -> None:
         deaf = "setsid sh -c \"trap '' HUP TERM; echo begun > begun; sleep 1000.5\" >/dev/null 2>&1 </dev/null & wait"

@@ -40,12 +40,12 @@ def test_the_named_program_comes_first(tmp_path: Path) -> None:
         find_binary({"CODEX_BIN": str(binary)})
     binary.chmod(stat.S_IRWXU)
     assert find_binary({"CODEX_BIN": str(binary)}) == binary
-    assert installed_version(binary) == "0.200.1"
+    assert installed_version(binary, {}) == "0.200.1"
 
 
 def test_the_package_brings_the_program() -> None:
     """Without `CODEX_BIN` the program of the installed package is run, in a version that is new enough."""
-    assert installed_version(find_binary({})) == "0.163.0"
+    assert installed_version(find_binary({}), {}) == "0.163.0"
 
 
 def test_without_a_program_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_program_that_does_not_fit_is_refused(tmp_path: Path, says: str, probl
     binary.write_text(f"#!/bin/sh\necho {says}\n")
     binary.chmod(stat.S_IRWXU)
     with pytest.raises(StartFailed, match=problem):
-        installed_version(binary)
+        installed_version(binary, {})
 
 
 # --- starting and ending ---------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_the_real_one_starts_and_ends(tmp_path: Path) -> None:
     async def main() -> None:
         started = program(tmp_path)
         process = await CodexProcess.start(started)
-        assert process.version == installed_version(find_binary(started.environment))
+        assert process.version == installed_version(find_binary(started.environment), started.environment)
         assert process.alive
         reply = await process.connection.request("thread/loaded/list", {})
         assert reply.error is None
@@ -190,8 +190,10 @@ def test_our_own_settings_stay_with_us(tmp_path: Path) -> None:
 
     async def main() -> None:
         script = tmp_path / "codex"
-        script.write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\n")
+        script.write_text(f"#!/bin/sh\nenv >> {tmp_path}/seen\n")
         script.chmod(stat.S_IRWXU)
+        with pytest.raises(StartFailed):
+            installed_version(script, {"CODEX_HOME": "home", "TURNLOG_TOKEN": "secret"})
         with pytest.raises(StartFailed):
             await CodexProcess.start(program(tmp_path / "home", CODEX_BIN=str(script), TURNLOG_TOKEN="secret"))
         seen = (tmp_path / "seen").read_text()

@@ -331,6 +331,7 @@ def test_an_end_is_told_in_codexs_words(status: Any, error: Any, expected: Ended
         told("item/started", item={"type": "commandExecution"}),
         told("item/completed", item={"type": "commandExecution", "id": 7}),
         told("item/agentMessage/delta", delta=7, itemId="x"),
+        told("item/completed", turnId="V", threadId=["x"], item={}),
         told("turn/plan/updated", plan="x"),
         told("turn/completed", turn="x"),
         told("rawResponse/completed", usage=[1]),

@@ -41,6 +41,6 @@ class CodexAgent:
 
 def codex_agents(program: Program) -> Callable[[], CodexAgent]:
     """A maker of agents that share the processes of one event loop. Raises `StartFailed` when there is no Codex."""
-    version = installed_version(find_binary(program.environment))
+    version = installed_version(find_binary(program.environment), program.environment)
     pool = CodexPool(program)
     return lambda: CodexAgent(pool, version)

@@ -8,7 +8,7 @@ import msgspec
 
 from turnlog.agents.codex.content import mended
 from turnlog.agents.codex.jsonrpc import Asked
-from turnlog.agents.codex.steps import bounded, json_words, shortened, text_of
+from turnlog.agents.codex.steps import bounded, id_of, json_words, shortened, text_of
 from turnlog.agents.protocol import StepSignal
 from turnlog.events.kinds import Failure
 
@@ -48,7 +48,7 @@ class Approval(msgspec.Struct, frozen=True):
         title = f"{_TITLES[self.asked.method]} {what}".strip()
         return StepSignal(
             id=self.id,
-            parent=text_of(self.params.get("itemId")) or None,
+            parent=id_of(self.params.get("itemId")) or None,
             step="approval",
             name=self.asked.method,
             title=title[:_TITLE_CHARS],

@@ -20,6 +20,8 @@ VERSION_MIN: Final = (0, 163, 0)
 _PACKAGE: Final = "codex_cli_bin"
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _VERSION_S: Final = 10.0
+_OWN: Final = "TURNLOG_"
+"""Begins the names of turnlog's own settings: no business of a model's commands."""
 
 
 def find_binary(environment: Mapping[str, str]) -> Path:
@@ -48,7 +50,7 @@ def read_version(text: str) -> str:
     """The version named in what Codex says of itself. Raises `StartFailed` when it is too old, or is none."""
     match = _VERSION.search(text)
     if match is None:
-        raise StartFailed(reason="start_failed", detail=f"this is no Codex: it calls itself {text[:200]!r}")
+        raise StartFailed(reason="start_failed", detail=f'this is no Codex: it calls itself "{text[:200]}"')
     if tuple(map(int, match.groups())) < VERSION_MIN:
         oldest = ".".join(map(str, VERSION_MIN))
         detail = f"Codex {match[0]} is too old: {oldest} or newer is needed (pip install -U 'turnlog[codex]')"
@@ -56,10 +58,18 @@ def read_version(text: str) -> str:
     return match[0]
 
 
-def installed_version(binary: Path) -> str:
+def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
+    """What Codex is given of an environment: all but turnlog's own settings, a token among them."""
+    return {name: text for name, text in environment.items() if not name.startswith(_OWN)}
+
+
+def installed_version(binary: Path, environment: Mapping[str, str]) -> str:
     """Ask the program for its version. Raises `StartFailed` when it does not run, or is too old."""
+    given = without_ours(environment)
     try:
-        ran = subprocess.run([binary, "--version"], capture_output=True, timeout=_VERSION_S, check=True)  # noqa: S603
+        ran = subprocess.run(  # noqa: S603
+            [binary, "--version"], capture_output=True, timeout=_VERSION_S, check=True, env=given
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise StartFailed(reason="start_failed", detail=f"{binary} does not run: {error}") from error
     return read_version(ran.stdout.decode("utf-8", "replace").strip())

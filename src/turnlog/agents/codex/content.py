@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from turnlog.agents.codex.steps import json_words
 from turnlog.errors import StartFailed
 
 _TEXTS: Final = frozenset({"input_text", "text"})
@@ -25,7 +26,9 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
         return _text(part["text"])
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return {"type": "image", "url": part["image_url"]}
-    raise StartFailed(reason="start_failed", detail=f"Codex takes no part of type {kind!r} with what this one holds")
+    raise StartFailed(
+        reason="start_failed", detail=f"Codex takes no part of type {json_words(kind)} with what this one holds"
+    )
 
 
 def _text(text: str) -> dict[str, Any]:

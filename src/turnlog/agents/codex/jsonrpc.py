@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from turnlog.agents.codex.credentials import without_credentials
 from turnlog.errors import InvalidInput, TooLarge
 from turnlog.limits import CODEX_LINE_BYTES_MAX
 
@@ -91,9 +92,10 @@ def read_message(line: bytes) -> Message:
 
 def _read_error(raw: msgspec.Raw) -> RpcError:
     try:
-        return _errors.decode(raw)
+        error = _errors.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        return RpcError(message=bytes(raw)[:_SHOWN_BYTES].decode("utf-8", "replace"))
+        error = RpcError(message=bytes(raw)[:_SHOWN_BYTES].decode("utf-8", "replace"))
+    return RpcError(error.code, without_credentials(error.message))
 
 
 class Lines:

@@ -111,12 +111,20 @@ class Link:
     async def tell_late(self, told: Told) -> None:
         """Pass on what comes of a turn that has ended: the log keeps it as late, as long as it takes it."""
         for translator, emit in [turn for turn in self._earlier if turn[0].is_about(told)]:
-            for signal in translator.take(told):
+            for signal in self._late(translator, told):
                 if isinstance(signal, ItemSignal):
                     self.known = None  # the log's history does not have it where this thread has it
                 if not await _told(emit, signal):
                     self._earlier.remove((translator, emit))
                     break
+
+    def _late(self, translator: Translator, told: Told) -> list[Signal]:
+        """What a late message says. One that cannot be read is as unknown as others are, and no turn's end."""
+        try:
+            return list(translator.take(told))
+        except AgentFailed:
+            self.known = None
+            return []
 
 
 async def _told(emit: Emit, signal: Signal) -> bool:

@@ -10,20 +10,30 @@ from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from turnlog.agents.codex.binary import find_binary, read_version
+from turnlog.agents.codex.binary import find_binary, read_version, without_ours
 from turnlog.agents.codex.connection import Connection
+from turnlog.agents.codex.credentials import without_credentials
 from turnlog.errors import AgentFailed, StartFailed
 from turnlog.events.clock import Clock
 from turnlog.limits import CODEX_START_S, CODEX_STOP_S
 
+
+def _own_version() -> str:
+    try:
+        return metadata.version("turnlog")
+    except metadata.PackageNotFoundError:  # run from a checkout
+        return "0"
+
+
 _CLIENT: Final = {
-    "clientInfo": {"name": "turnlog", "title": None, "version": "0.1"},
+    "clientInfo": {"name": "turnlog", "title": None, "version": _own_version()},
     "capabilities": {
         "experimentalApi": True,  # raw items are given to nobody else
         "optOutNotificationMethods": [
@@ -35,9 +45,6 @@ _CLIENT: Final = {
 }
 _MARK: Final = "TURNLOG_CODEX"
 """The environment variable by which the commands of a process are known: they have sessions of their own."""
-
-_OWN: Final = "TURNLOG_"
-"""Begins the names of turnlog's own settings, a token among them: no business of a model's commands."""
 
 _ERRORS_BYTES: Final = 2_048
 """Bytes of the last that Codex wrote to stderr: told when it ends by itself."""
@@ -101,7 +108,7 @@ class CodexProcess:
             binary,
             "app-server",
             start_new_session=True,
-            env={**{name: text for name, text in environment.items() if not name.startswith(_OWN)}, _MARK: mark},
+            env={**without_ours(environment), _MARK: mark},
         )
         return cls(Process(transport, protocol, loop), transport, mark)
 
@@ -134,7 +141,7 @@ class CodexProcess:
                 await asyncio.wait_for(self._process.wait(), CODEX_STOP_S)
         code = self._process.returncode
         ending = "" if code is None else f" ({_exit_words(code)})"
-        errors = _COLOUR.sub("", self._errors.decode("utf-8", "replace")).strip()
+        errors = without_credentials(_COLOUR.sub("", self._errors.decode("utf-8", "replace")).strip())
         return f"{what}{ending}" + (f"; its last words: {errors}" if errors else "")
 
     def begin_close(self) -> asyncio.Task[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -10,14 +11,14 @@ import msgspec
 
 from turnlog.agents.protocol import StepSignal
 from turnlog.events.kinds import Failure, StepKind, StepStatus
-from turnlog.limits import CODEX_STEP_TEXT_BYTES
+from turnlog.limits import CODEX_STEP_TEXT_BYTES, NAME_BYTES_MAX
 
 Item: TypeAlias = Mapping[str, Any]
 
 TOLD_BY_RAW_ITEMS: Final = frozenset({"userMessage", "agentMessage", "reasoning", "functionCallOutput"})
 """Items whose raw form and drafts are an entry already."""
 
-_STATUS: Final[dict[Any, StepStatus]] = {
+_STATUS: Final[dict[str, StepStatus]] = {
     "inProgress": "running",
     "completed": "succeeded",
     "failed": "failed",
@@ -26,13 +27,15 @@ _STATUS: Final[dict[Any, StepStatus]] = {
     "errored": "failed",
 }
 _TITLE_CHARS: Final = 200
+_NAME_CHARS: Final = 160
+"""Of which each has six bytes at most as JSON: a name fits NAME_BYTES_MAX."""
 
 
 def step_of(item: Item, *, over: bool, at_us: int | None) -> StepSignal:
     """The step that an item is, as it begins or once it is `over`, at this time."""
     kind = text_of(item.get("type"))
     told = _TELLERS.get(kind, _unknown)(item)
-    status: StepStatus = _STATUS.get(item.get("status"), "succeeded") if over else "running"
+    status: StepStatus = _STATUS.get(text_of(item.get("status")), "succeeded") if over else "running"
     failure = told.failure
     if over and item.get("status") == "declined":
         failure = Failure(reason="declined")
@@ -43,10 +46,10 @@ def step_of(item: Item, *, over: bool, at_us: int | None) -> StepSignal:
     # A sub-agent that was started well is not over: its own turn says when.
     begun = told.step == "subagent" and status == "succeeded"
     return StepSignal(
-        id=text_of(item.get("id")),
+        id=id_of(item.get("id")),
         step=told.step,
-        call_id=text_of(item.get("id")) or None,
-        name=told.name,
+        call_id=id_of(item.get("id")) or None,
+        name=told.name[:_NAME_CHARS] or None,
         title=told.title[:_TITLE_CHARS] or None,
         status=None if begun else status,
         args=bounded(told.args),
@@ -61,14 +64,14 @@ def step_of(item: Item, *, over: bool, at_us: int | None) -> StepSignal:
 
 def step_inside(item: Item, *, over: bool, at_us: int | None, thread: str, parent: str) -> StepSignal | None:
     """The same for an item of a sub-agent, whose ids are its own thread's. What it said is told once it is said."""
-    kind, id_ = text_of(item.get("type")), text_of(item.get("id"))
+    kind, id_ = text_of(item.get("type")), id_of(item.get("id"))
     if not id_ or (kind in TOLD_BY_RAW_ITEMS and not (over and kind == "agentMessage")):
         return None
     step = step_of(item, over=over, at_us=at_us)
     if kind == "agentMessage":
         text = shortened(item.get("text"))
         step = StepSignal(id=id_, step="note", name="message", status="succeeded", text=text, ended_at=at_us)
-    return replace(step, id=f"{thread}/{id_}", call_id=None, parent=parent, worker_thread=thread)
+    return replace(step, id=id_of(f"{thread}/{id_}"), call_id=None, parent=parent, worker_thread=id_of(thread))
 
 
 class _Told(msgspec.Struct, kw_only=True):
@@ -175,6 +178,14 @@ _TELLERS: Final[dict[str, Callable[[Item], _Told]]] = {
 def text_of(value: Any) -> str:
     """A text, or nothing."""
     return value if isinstance(value, str) else ""
+
+
+def id_of(value: Any) -> str:
+    """An id, or nothing; for one that the log does not take a digest of it, which is as good a name."""
+    text = text_of(value)
+    if _json_bytes(text) - 2 <= NAME_BYTES_MAX and not text.startswith("~"):
+        return text
+    return f"sha256-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def json_words(value: Any) -> str:

@@ -18,11 +18,13 @@ from typing import Any, Final
 
 import msgspec
 
+from turnlog.agents.codex.credentials import without_credentials
 from turnlog.agents.codex.jsonrpc import Told
 from turnlog.agents.codex.left_out import LeftOut
 from turnlog.agents.codex.steps import (
     TOLD_BY_RAW_ITEMS,
     Item,
+    id_of,
     json_words,
     shortened,
     step_inside,
@@ -39,7 +41,7 @@ from turnlog.agents.protocol import (
 )
 from turnlog.errors import AgentFailed
 from turnlog.events.kinds import DraftKind, StepStatus
-from turnlog.limits import CODEX_OUTPUT_DRAFT_BYTES, TIME_US_MAX
+from turnlog.limits import CODEX_OUTPUT_DRAFT_BYTES, DRAFT_PART_MAX, TIME_US_MAX
 from turnlog.protocols.codex_context import context_kind
 
 _IGNORED: Final = frozenset(
@@ -106,7 +108,7 @@ class Translator:
         self._thread, self._turn, self._client_id = thread, turn, client_id
         self._announced = set[str]()
         self._compacting: str | None = None
-        self._held: bytes | None = None
+        self._held: list[bytes] = []
         self._echoed = False
         self._drafted: Counter[str] = Counter()
         self._showing = False
@@ -136,7 +138,7 @@ class Translator:
                 self.left_out.message(told.method)
         elif (turn := params.get("turnId", self._turn)) == self._turn:
             yield from teller(self, params)
-        elif isinstance(turn, str) and params.get("threadId") in self._subagents:
+        elif isinstance(turn, str) and text_of(params.get("threadId")) in self._subagents:
             yield from self._of_subagent(told.method, params)
 
     def is_about(self, told: Told) -> bool:
@@ -146,9 +148,10 @@ class Translator:
 
     def last_words(self) -> Iterator[Signal]:
         """One note on what was left out, if anything was; to be told when the turn ends, however it does."""
-        if self._held is not None:
-            self.left_out.item("an unconfirmed echo of the message", self._held)
-            self._held = None
+        if self._held:
+            self.left_out.item("an unconfirmed echo of the message", self._held[0])
+            yield from (ItemSignal(raw=raw) for raw in self._held[1:])
+            self._held = []
         yield from self.left_out.note()
 
     # --- raw items ----------------------------------------------------------------------------------------------
@@ -167,8 +170,8 @@ class Translator:
             self.left_out.item(kind, raw)
         elif self._is_summary(head):
             yield ItemSignal(raw=raw, purpose="compaction")
-        elif head.type == "message" and head.role == "user" and not self._echoed and self._held is None:
-            self._held = raw
+        elif head.type == "message" and head.role == "user" and not self._echoed:
+            self._held.append(raw)
         else:
             yield from self._own_item(raw)
 
@@ -181,14 +184,14 @@ class Translator:
             self._compacting is not None
             and head.type in _ASSISTANTS
             and head.role in (None, "assistant")
-            and head.id not in self._announced
+            and id_of(head.id) not in self._announced
         )
 
     # --- items --------------------------------------------------------------------------------------------------
 
     def _item_started(self, params: dict[str, Any]) -> Iterator[Signal]:
         item = _item(params)
-        kind, id_ = text_of(item.get("type")), text_of(item.get("id"))
+        kind, id_ = text_of(item.get("type")), id_of(item.get("id"))
         if kind == "userMessage":
             yield from self._user_message(item)
         elif kind in TOLD_BY_RAW_ITEMS:
@@ -213,12 +216,16 @@ class Translator:
 
     def _user_message(self, item: dict[str, Any]) -> Iterator[Signal]:
         """The words of a person, of whom the client id says whether they are this turn's submission."""
-        held, self._held = self._held, None
-        if held is None:
+        if not self._held:
             return
-        ours = item.get("clientId") == self._client_id
-        self._echoed = self._echoed or ours
-        yield ItemSignal(raw=held, purpose="submission" if ours else None)
+        said, *later = self._held
+        self._held = []
+        self._echoed = item.get("clientId") == self._client_id
+        yield ItemSignal(raw=said, purpose="submission" if self._echoed else None)
+        if self._echoed:
+            yield from (ItemSignal(raw=raw) for raw in later)
+        else:
+            self._held = later
 
     def _compaction(self, status: StepStatus) -> Signal:
         return StepSignal(
@@ -241,13 +248,14 @@ class Translator:
             yield from self._draft(params, "output")
 
     def _draft(self, params: dict[str, Any], kind: DraftKind, part: Any = 0) -> Iterator[Signal]:
-        text, target = text_of(params.get("delta")), text_of(params.get("itemId"))
+        text, target = text_of(params.get("delta")), id_of(params.get("itemId"))
         if not text or self.ended is not None:
             return
         if not target:
             self.left_out.message("text without an item id")
         self._showing = True
-        yield DraftSignal(text=text, target=target or None, kind=kind, part=part if type(part) is int else 0)
+        known = type(part) is int and 0 <= part <= DRAFT_PART_MAX
+        yield DraftSignal(text=text, target=target or None, kind=kind, part=part if known else 0)
 
     # --- the turn -----------------------------------------------------------------------------------------------
 
@@ -270,13 +278,13 @@ class Translator:
             yield UsageSignal(usage=dict(self._usage))
 
     def _warning(self, params: dict[str, Any]) -> Iterator[Signal]:
-        text = text_of(params.get("message")) or text_of(params.get("summary"))
+        text = without_credentials(text_of(params.get("message")) or text_of(params.get("summary")))
         yield StepSignal(
             id=f"codex-warning-{hashlib.sha256(text.encode()).hexdigest()[:12]}",
             step="note",
             name="warning",
             title=text[:_WARNING_CHARS],
-            detail=text_of(params.get("details")) or None,
+            detail=shortened(without_credentials(text_of(params.get("details")))) or None,
             status="succeeded",
             text=shortened(text),
         )
@@ -309,7 +317,7 @@ class Translator:
         children = item.get("receiverThreadIds")
         for child in children if isinstance(children, list) else []:
             if isinstance(child, str):
-                self._subagents.setdefault(child, text_of(item.get("id")))
+                self._subagents.setdefault(child, id_of(item.get("id")))
 
     def _of_subagent(self, method: str, params: dict[str, Any]) -> Iterator[Signal]:
         """The work of a sub-agent, below the step that started it. Its raw items are those of its own thread."""
@@ -363,8 +371,8 @@ def _micros(params: Item, name: str) -> int | None:
 def _error_words(error: Any) -> str:
     """What Codex says of an error, and its own name for it."""
     if not isinstance(error, dict):
-        return json_words(error)
+        return without_credentials(json_words(error))
     said = [text_of(error.get("message")), text_of(error.get("additionalDetails"))]
     words = ": ".join(text for text in said if text)
     info = error.get("codexErrorInfo")
-    return f"{words} ({json_words(info)})" if info not in (None, "other") else words
+    return without_credentials(f"{words} ({json_words(info)})" if info not in (None, "other") else words)
