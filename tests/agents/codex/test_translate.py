@@ -204,6 +204,28 @@ def test_trap_2_an_echo_that_nothing_confirms_is_no_second_message() -> None:
     assert isinstance(note, StepSignal) and "unconfirmed" in json.dumps(note.args)
 
 
+def test_two_messages_of_persons_keep_their_order() -> None:
+    """A second message that comes before the first one is confirmed stands after it."""
+    said = [item(message("user", "a", "m1")), item(message("user", "b", "m2")), announced(), announced(None), ended()]
+    raws = [json.loads(one.raw) for one in play(translator(), said) if isinstance(one, ItemSignal)]
+    assert [raw["id"] for raw in raws] == ["m1", "m2"]
+
+
+@pytest.mark.parametrize("id_", ["x" * 2_000, "~x"])
+def test_an_id_that_the_log_does_not_take_is_told_by_its_digest(id_: str) -> None:
+    """A step of such an id is one step, from its beginning to its end, and its output belongs to it."""
+    begun, drafted, done = play(
+        translator(),
+        [
+            told("item/started", item={"type": "commandExecution", "id": id_}),
+            told("item/commandExecution/outputDelta", itemId=id_, delta="x", summaryIndex=-1),
+            told("item/completed", item={"type": "commandExecution", "id": id_, "status": {"a": 1}}),
+        ],
+    )
+    assert isinstance(begun, StepSignal) and isinstance(drafted, DraftSignal) and isinstance(done, StepSignal)
+    assert begun.id == drafted.target == done.id and begun.id.startswith("sha256-")
+
+
 def test_trap_3_a_compactions_summary_is_no_answer() -> None:
     """An assistant's item that was never announced, while a compaction runs, is told apart; what follows is kept."""
     said = words(replay("compacted")[0])
