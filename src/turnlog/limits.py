@@ -20,8 +20,7 @@ BODY_BYTES_MAX: Final = 64 * 1_024
 read what nobody looks at. Larger bodies are refused `too_large` until blobs exist."""
 
 SUBMISSION_BYTES_MAX: Final = BODY_BYTES_MAX - 3 * 1_024
-"""Bytes of a submission's body: the same message must still fit when a retry adds the id of the turn it retries, and
-the name of an agent."""
+"""Bytes of a submission's body: it must still fit when a retry adds the id of the retried turn and an agent's name."""
 
 JSON_DEPTH_MAX: Final = 100
 """Nested arrays and objects in a body. Real model items stay below 20; recursive readers in other languages often give
@@ -263,12 +262,10 @@ REQUEST_S: Final = 20.0
 """Seconds a body may take to arrive: 256 KiB at 13 kB a second, a poor phone connection."""
 
 FOLDS_AT_ONCE_MAX: Final = 2
-"""Reads that fold turns at once: one of 50,000 steps takes seconds of a core, and each of them may keep the event loop
-waiting for 5 ms whenever it wants to go on."""
+"""Reads that fold turns at once: one may take seconds of a core, and holds the event loop up for 5 ms at each step."""
 
 PROMPT_READS_MAX: Final = 4
-"""Threads for looks at one row that a sender waits for, and as many for the server's health: slow reads may hold all
-others, and a look takes less than a millisecond."""
+"""Threads for looks at one row, and as many for the server's health: slow reads may hold all others for long."""
 
 TURNS_AT_ONCE_MAX: Final = 1_000
 """Open turns that one server works on: five times what it is measured with. Each holds a task and its history."""
@@ -386,8 +383,7 @@ CODEX_REQUEST_S: Final = 60.0
 """Seconds for Codex to answer a request: 50 MB of history took it 2.3 s, and a line it cannot read it never answers."""
 
 CODEX_STOP_S: Final = 2.0
-"""Seconds for Codex to end a turn it was asked to interrupt, and again to end itself: 0.1 s and 0.02 s when it is well;
-both fit into the time that a cancelled agent has."""
+"""Seconds for Codex to end a turn, and again to end itself: 0.1 s when well; both fit into a cancelled agent's time."""
 
 CODEX_PROCESSES_MAX: Final = 16
 """Codex processes alive at once: 110 MB resident each, 20 MB of it their own. More turns than that wait for one."""
