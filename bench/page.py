@@ -73,6 +73,7 @@ def _paint(page: Page, address: str, what: str) -> Line:
     times = []
     for _ in range(LOADS):
         page.goto(address)
+        page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
         times.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
     median = sorted(times)[LOADS // 2]
     return Line(
