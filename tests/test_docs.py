@@ -22,6 +22,7 @@ from turnlog import errors, limits
 from turnlog.agents.protocol import DraftSignal, Finish, ItemSignal, Signal, Task
 from turnlog.cli.main import main
 from turnlog.events import kinds
+from turnlog.events.body import DroppedText
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -142,7 +143,7 @@ def test_format_names_every_field(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "struct", [kinds.Event, kinds.Draft, kinds.Closed, kinds.Attachment, kinds.Failure, kinds.DroppedText]
+    "struct", [kinds.Event, kinds.Draft, kinds.Closed, kinds.Attachment, kinds.Failure, DroppedText]
 )
 def test_format_names_what_stands_inside(struct: type[msgspec.Struct]) -> None:
     """format.md names each field of the envelope, of a chunk and of the parts of a body."""

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
+from turnlog.events.body import DroppedText
 from turnlog.events.codec import encode_body, encode_json
 from turnlog.events.kinds import (
     AssistantStarted,
@@ -18,7 +19,6 @@ from turnlog.events.kinds import (
     Closed,
     Completed,
     Draft,
-    DroppedText,
     Event,
     Interrupted,
     Item,

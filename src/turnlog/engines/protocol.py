@@ -17,9 +17,9 @@ any thread, and promises:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import IntEnum
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -69,12 +69,15 @@ class Chunk(Row, frozen=True, kw_only=True):
 
 
 class ThreadRow(Row, frozen=True, kw_only=True):
-    """A thread. `head` and `rev` are set by the engine; lists are sorted by `updated_at` (µs), newest first."""
+    """A thread. `head` and `rev` are set by the engine; lists are sorted by `pinned`, then `updated_at` (µs), newest
+    first. One that is `importing` is in no list, only found by its name: its events are still being brought in."""
 
     thread: str
     head: int = 0
     rev: int = 0
     updated_at: int
+    pinned: bool = False
+    importing: bool = False
     fold: bytes
 
 
@@ -101,13 +104,32 @@ class Claim(Row, frozen=True, kw_only=True):
     expected: OwnerId | None = None
 
 
+class SnapshotPart(Row, frozen=True, kw_only=True):
+    """Some pages of a turn's snapshot, from the index `first` on. `seq` is what the snapshot covers.
+
+    The part with `first` 0 takes the place of what was stored before; the one with `last` makes the snapshot whole, and
+    of the thread's snapshots only those of its newest `keep` turns stay.
+    """
+
+    seq: int
+    first: int
+    pages: tuple[bytes, ...]
+    last: bool
+    keep: int
+
+
 class Write(Row, frozen=True, kw_only=True):
     """One atomic change of one thread.
 
-    `base` is the head the journal saw, None exactly when there are no events; `events` continue it without a gap.
-    `fence` is the one the writer knows, None only for submissions, requests, claims and events of the thread itself.
-    A *submission* has a `claim` and a `turn_row`; a claim alone has neither events nor rows.
-    `drop` names drafts of `turn` that go in this write.
+    `base` is the head the journal saw, None exactly when there are no events and nothing is rebuilt; `events` continue
+    it without a gap. `fence` is the one the writer knows, None only for submissions, requests, claims, events of the
+    thread itself, and the last three below. A *submission* has a `claim` and a `turn_row`; a claim alone has neither
+    events nor rows. `drop` names drafts of `turn` that go in this write. Besides:
+
+    - `ingest`: `events` of any turns, brought into a thread that is new or `importing`; of each turn that has some it
+      holds the row as it will be in the end. Such turns have no owner. A thread that is neither is answered `Moved`.
+    - `rebuild`: no events, but rows that take the place of what differs from its events, the thread's `head` included.
+    - `snapshot`: pages of a snapshot of `turn` and nothing else. It changes neither thread nor turn and is no news.
     """
 
     thread: str
@@ -120,6 +142,9 @@ class Write(Row, frozen=True, kw_only=True):
     thread_row: ThreadRow | None = None
     chunks: tuple[Chunk, ...] = ()
     drop: tuple[str, ...] = ()
+    ingest: tuple[TurnRow, ...] = ()
+    rebuild: bool = False
+    snapshot: SnapshotPart | None = None
 
     @property
     def submission(self) -> bool:
@@ -188,6 +213,31 @@ class Tail(Row, frozen=True, kw_only=True):
     floor: int
     events: tuple[Record, ...]
     chunks: tuple[Chunk, ...]
+
+
+class SnapshotPage(Row, frozen=True, kw_only=True):
+    """One page of a whole snapshot: the seq that it covers, the page's index, and how many there are."""
+
+    seq: int
+    page: int
+    pages: int
+    body: bytes
+
+
+class Damage(Row, frozen=True, kw_only=True):
+    """Something of the store that is not as the engine wrote it, with its place as far as it is known.
+
+    - `unreadable`: bytes that the engine cannot read back, or an index that differs from its table;
+    - `orphan`: an event or chunk whose thread or turn is not there;
+    - `head`: the thread's head is not its last event;
+    - `duplicate`: a place that is taken twice.
+    """
+
+    what: Literal["unreadable", "orphan", "head", "duplicate"]
+    thread: ThreadId | None = None
+    turn: str | None = None
+    seq: int | None = None
+    detail: str
 
 
 class Caps(Row, frozen=True, kw_only=True):
@@ -280,7 +330,16 @@ class Engine(Protocol):
         ...
 
     def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
-        """Thread rows, the last updated first; or the one row of `thread`."""
+        """Thread rows, pinned ones first, then the last updated first; or the one row of `thread`."""
+        ...
+
+    def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
+        """A page of a turn's snapshot; None when there is no whole one, or not so many pages."""
+        ...
+
+    def check(self, thread: ThreadId | None = None) -> Iterator[Damage]:
+        """What of the store, or of one thread, is not as it was written. Reads everything, in bounded memory; damage
+        in one place ends neither the search nor the reading of what is sound beside it."""
         ...
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:

@@ -14,6 +14,17 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from turnlog.events.body import Body, DroppedText
+from turnlog.events.thread_kinds import (
+    ThreadCompacted,
+    ThreadForked,
+    ThreadRenamed,
+    ThreadRepaired,
+    ThreadRepairUndone,
+    ThreadSettings,
+    ThreadTruncated,
+)
+
 VERSION = 1
 """Version of the envelope and bodies below. A record of a higher version is carried verbatim as `Unknown`."""
 
@@ -35,12 +46,6 @@ Reason = Literal[
     "too_large",
     "recovery_exhausted",
 ]
-
-
-class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What all bodies are."""
-
-    kind: ClassVar[str]
 
 
 class Closed(msgspec.Struct, frozen=True):
@@ -68,17 +73,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next_step: str | None = None
 
 
-class DroppedText(msgspec.Struct, frozen=True, kw_only=True):
-    """Text that an abandoned attempt had shown, with the draft it was."""
-
-    draft: str
-    text: str
-
-
 class Submitted(Body, frozen=True, kw_only=True):
     """A person submitted a message. `content` is text, or a list of Responses input parts.
 
-    `agent` names who was asked; who answers is told by `worker_started`.
+    `agent` names who was asked; who answers is told by `worker_started`. `edit_of` is the turn whose message this one
+    takes the place of: it was truncated away just before.
     """
 
     kind: ClassVar[str] = "submitted"
@@ -93,6 +92,7 @@ class Submitted(Body, frozen=True, kw_only=True):
     model: str | None = None
     model_provider: str | None = None
     retry_of: str | None = None
+    edit_of: str | None = None
 
 
 class WorkerStarted(Body, frozen=True, kw_only=True):
@@ -246,6 +246,13 @@ KnownBody = (
     | ThreadCreated
     | ThreadItem
     | ThreadLate
+    | ThreadRenamed
+    | ThreadSettings
+    | ThreadTruncated
+    | ThreadForked
+    | ThreadCompacted
+    | ThreadRepaired
+    | ThreadRepairUndone
 )
 AnyBody = KnownBody | Unknown | Damaged
 
@@ -264,6 +271,13 @@ KINDS: dict[str, type[KnownBody]] = {
         ThreadCreated,
         ThreadItem,
         ThreadLate,
+        ThreadRenamed,
+        ThreadSettings,
+        ThreadTruncated,
+        ThreadForked,
+        ThreadCompacted,
+        ThreadRepaired,
+        ThreadRepairUndone,
     )
 }
 """Every known kind by name."""

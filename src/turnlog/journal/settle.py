@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from turnlog.events.body import DroppedText
 from turnlog.events.codec import encode_json
 from turnlog.events.kinds import (
     AttemptDropped,
     Completed,
-    DroppedText,
     Interrupted,
     Item,
     KnownBody,

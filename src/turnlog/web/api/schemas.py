@@ -11,7 +11,8 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 
 from turnlog import errors
-from turnlog.events.kinds import KINDS, PAYLOAD_KINDS, Body, ThreadLate
+from turnlog.events.body import Body
+from turnlog.events.kinds import KINDS, PAYLOAD_KINDS, ThreadLate
 from turnlog.journal import shapes
 from turnlog.web.api import bodies as api_bodies
 
