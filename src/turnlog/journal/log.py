@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -16,29 +16,27 @@ from turnlog.errors import InvalidInput, NotRetryable, RecordDamaged, StoreError
 from turnlog.events.clock import Clock, SystemClock
 from turnlog.events.codec import accept_body, check_value, content_digest
 from turnlog.events.ids import IdSource, RandomIds, check_key, check_name, check_thread_id, check_turn_id
-from turnlog.events.kinds import Attachment, Draft, Event, Requested, RequestWhat, Submitted, ThreadItem
-from turnlog.folds.entries import TimelineView
-from turnlog.folds.history import History
+from turnlog.events.kinds import Attachment, Requested, RequestWhat, Submitted
 from turnlog.journal.aside import Aside
-from turnlog.journal.follow import Batch, Hub, batches, changes, follow, parse_cursor
+from turnlog.journal.care import Care
+from turnlog.journal.follow import Hub
 from turnlog.journal.jobs import (
     Accepted,
     RequestJob,
     SubmitJob,
-    ThreadItemJob,
     WhenBusy,
     accept_submission,
     check_content,
     check_when_busy,
 )
-from turnlog.journal.listed import ListedTurn
-from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
+from turnlog.journal.reading import Reading
 from turnlog.journal.receipt import Receipt
-from turnlog.journal.recovery import Recovered
-from turnlog.journal.turn import Turn, item_fields
+from turnlog.journal.thread_operations import ThreadOperations
+from turnlog.journal.turn import Turn
+from turnlog.journal.views import LogViews
 from turnlog.journal.working import Working
 from turnlog.journal.writer import Writer
-from turnlog.limits import FILE_BYTES_MAX, LEASE_S, PAGE_ROWS, READ_BYTES_MAX
+from turnlog.limits import FILE_BYTES_MAX, LEASE_S
 
 
 def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = None) -> Log:
@@ -52,7 +50,7 @@ def open_log(url: str, *, clock: Clock | None = None, ids: IdSource | None = Non
     return Log(open_engine(url, clock), clock=clock, ids=ids)
 
 
-class Log:
+class Log(LogViews, ThreadOperations, Care):
     """All threads of one store. Methods may be called from any thread; writes give a `Receipt`, reads block briefly.
 
     `recovered` are the turns of dead writers that opening the log has settled. Every method raises `StoreClosed` after
@@ -219,17 +217,6 @@ class Log:
         """
         return Working(lambda: self.submit(thread, content, **submission), agent, agent_version)
 
-    def append_message(
-        self,
-        thread: str,
-        raw: bytes | Mapping[str, Any],
-        *,
-        format: str = "responses",
-    ) -> Receipt[int]:
-        """Append a raw item that belongs to no turn; gives its seq. Raises `NotJson` or `TooLarge` at once."""
-        body = ThreadItem(**item_fields(raw, format)[0])
-        return self._writer.put(ThreadItemJob(thread=check_thread_id(thread), body=body, size_bytes=len(body.raw)))
-
     def request(
         self,
         thread: str,
@@ -254,118 +241,6 @@ class Log:
         return self._writer.put(
             RequestJob(thread=check_thread_id(thread), turn=check_turn_id(turn), body=body, size_bytes=size)
         )
-
-    def recover(self) -> list[Recovered]:
-        """Settle the turns of dead writers now. It happens by itself at opening and when a lease ends."""
-        return self._writer.call(self._writer.recover).result()
-
-    def check(self) -> None:
-        """Return when the store takes writes, as far as this log's last one tells; else raise `StoreError`.
-
-        After a write that failed this makes one of its own to find out, and waits for it.
-        """
-        self._writer.check()
-        self._writer.health.check_hung()
-        if self._writer.health.failing is not None:
-            self._writer.call(self._probe).result()
-
-    def _probe(self) -> None:
-        """Write what changes nothing: our lease. In the writer's thread, as everything that is written."""
-        with self._writer.health.writing():
-            self._engine.lease(self.owner, LEASE_S)
-
-    # --- reading -----------------------------------------------------------------------------------------------
-
-    @property
-    def _views(self) -> Reading:
-        self._writer.check()
-        return self._reading
-
-    def threads(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ThreadView]:
-        """Threads, the last changed first. `next` of a page is the `before` of the one after it."""
-        return self._views.threads(limit, before)
-
-    def thread(self, thread: str) -> ThreadView:
-        """One thread's row. Raises `UnknownThread`."""
-        return self._views.thread(thread)
-
-    def turns(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ListedTurn]:
-        """The rows of a thread's turns, newest first. Raises `UnknownThread`."""
-        return self._views.turns(thread, limit, before)
-
-    def newest_turns(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ListedTurn]:
-        """The newest turn of each thread, in the order of `threads`; threads without a turn are not among them."""
-        return self._views.newest_turns(limit, before)
-
-    def turn_view(self, thread: str, turn: str) -> ListedTurn:
-        """One turn's row. Raises `UnknownThread` or `UnknownTurn`."""
-        return self._views.turn(thread, turn)
-
-    def timeline(self, thread: str, turn: str) -> TimelineView:
-        """What happened in one turn, as entries. Raises `UnknownThread` or `UnknownTurn`."""
-        return self._views.timeline(thread, turn)
-
-    def transcript(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> TranscriptPage:
-        """What a person reads: the newest turns and messages without a turn, at most `limit` of each, in reading order.
-
-        Raises `UnknownThread`.
-        """
-        return self._views.transcript(thread, limit, before)
-
-    def history(
-        self, thread: str, profile: Literal["raw", "responses"] = "responses", *, until: str | None = None
-    ) -> History:
-        """What an agent is given of a thread, up to but not including turn `until`. Raises `UnknownThread`."""
-        return self._views.history(thread, profile, until)
-
-    def events(
-        self, thread: str, *, after: int = 0, turn: str | None = None, bytes_max: int = READ_BYTES_MAX
-    ) -> Iterator[Event]:
-        """The events after a seq, in order; of one turn, or all. Raises `UnknownThread`.
-
-        `bytes_max` are the bytes of bodies read at once: what is held for a reader that takes its time.
-        """
-        return self._views.events(thread, after, turn, bytes_max)
-
-    def item(self, thread: str, seq: int) -> bytes:
-        """The raw item at a place, byte for byte as accepted; of a turn, late, or without a turn.
-
-        Raises `UnknownThread`, `UnknownItem`, or `RecordDamaged` when it cannot be read.
-        """
-        return self._views.item(thread, seq)
-
-    def drafts(self, thread: str) -> list[Draft]:
-        """The open drafts of a thread, each whole."""
-        return self._views.drafts(thread)
-
-    def follow(self, thread: str, after: int | str = 0) -> AsyncGenerator[Event | Draft, None]:
-        """Events and drafts as they become durable, from a seq or an `epoch.seq` cursor on.
-
-        First the events after it, then each open draft whole, then what comes. A thread that does not exist yet is
-        waited for. Raises `CursorUnprovable`, and `StoreClosed` when the log is closed meanwhile.
-        """
-        return follow(self._engine, self._hub, self._aside, thread, self._cursor(thread, after))
-
-    def watch(self, thread: str, after: int | str = 0) -> AsyncGenerator[Batch, None]:
-        """The same as `follow`, with what became durable together in one piece and the position after it.
-
-        The call itself reads the head, and may wait for the disk; what it gives reads beside its event loop.
-        """
-        return batches(self._engine, self._hub, self._aside, thread, self._cursor(thread, after))
-
-    def changes(self) -> AsyncGenerator[frozenset[str] | None, None]:
-        """Which threads changed since it was asked last, by whatever process: events, and text of drafts.
-
-        The first answer comes at once and is None: everything may have changed, so read now what is to be kept up to
-        date. It is None again when too much changed to be named. A thread may be named more often than it changed,
-        never less. Raises `StoreClosed` when the log is closed meanwhile.
-        """
-        self._writer.check()
-        return changes(self._hub)
-
-    def _cursor(self, thread: str, after: int | str) -> int:
-        self._writer.check()
-        return parse_cursor(self._engine, check_thread_id(thread), after)
 
 
 def _attachments(given: Sequence[Attachment | Mapping[str, Any]]) -> list[Attachment]:

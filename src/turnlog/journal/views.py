@@ -1,0 +1,111 @@
+"""The methods of a `Log` that read: views, and what becomes durable."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from typing import Literal
+
+from turnlog.events.ids import check_thread_id
+from turnlog.events.kinds import Draft, Event
+from turnlog.folds.entries import TimelineView
+from turnlog.folds.history import History
+from turnlog.journal.follow import Batch, batches, changes, follow, parse_cursor
+from turnlog.journal.listed import ListedTurn
+from turnlog.journal.parts import LogParts
+from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
+from turnlog.limits import PAGE_ROWS, READ_BYTES_MAX
+
+
+class LogViews(LogParts):
+    """See `Log`."""
+
+    @property
+    def _views(self) -> Reading:
+        self._writer.check()
+        return self._reading
+
+    def threads(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ThreadView]:
+        """Threads, the last changed first. `next` of a page is the `before` of the one after it."""
+        return self._views.threads(limit, before)
+
+    def thread(self, thread: str) -> ThreadView:
+        """One thread's row. Raises `UnknownThread`."""
+        return self._views.thread(thread)
+
+    def turns(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ListedTurn]:
+        """The rows of a thread's turns, newest first. Raises `UnknownThread`."""
+        return self._views.turns(thread, limit, before)
+
+    def newest_turns(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ListedTurn]:
+        """The newest turn of each thread, in the order of `threads`; threads without a turn are not among them."""
+        return self._views.newest_turns(limit, before)
+
+    def turn_view(self, thread: str, turn: str) -> ListedTurn:
+        """One turn's row. Raises `UnknownThread` or `UnknownTurn`."""
+        return self._views.turn(thread, turn)
+
+    def timeline(self, thread: str, turn: str) -> TimelineView:
+        """What happened in one turn, as entries. Raises `UnknownThread` or `UnknownTurn`."""
+        return self._views.timeline(thread, turn)
+
+    def transcript(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> TranscriptPage:
+        """What a person reads: the newest turns and messages without a turn, at most `limit` of each, in reading order.
+
+        Raises `UnknownThread`.
+        """
+        return self._views.transcript(thread, limit, before)
+
+    def history(
+        self, thread: str, profile: Literal["raw", "responses"] = "responses", *, until: str | None = None
+    ) -> History:
+        """What an agent is given of a thread, up to but not including turn `until`. Raises `UnknownThread`."""
+        return self._views.history(thread, profile, until)
+
+    def events(
+        self, thread: str, *, after: int = 0, turn: str | None = None, bytes_max: int = READ_BYTES_MAX
+    ) -> Iterator[Event]:
+        """The events after a seq, in order; of one turn, or all. Raises `UnknownThread`.
+
+        `bytes_max` are the bytes of bodies read at once: what is held for a reader that takes its time.
+        """
+        return self._views.events(thread, after, turn, bytes_max)
+
+    def item(self, thread: str, seq: int) -> bytes:
+        """The raw item at a place, byte for byte as accepted; of a turn, late, or without a turn.
+
+        Raises `UnknownThread`, `UnknownItem`, or `RecordDamaged` when it cannot be read.
+        """
+        return self._views.item(thread, seq)
+
+    def drafts(self, thread: str) -> list[Draft]:
+        """The open drafts of a thread, each whole."""
+        return self._views.drafts(thread)
+
+    def follow(self, thread: str, after: int | str = 0) -> AsyncGenerator[Event | Draft, None]:
+        """Events and drafts as they become durable, from a seq or an `epoch.seq` cursor on.
+
+        First the events after it, then each open draft whole, then what comes. A thread that does not exist yet is
+        waited for. Raises `CursorUnprovable`, and `StoreClosed` when the log is closed meanwhile.
+        """
+        return follow(self._engine, self._hub, self._aside, thread, self._cursor(thread, after))
+
+    def watch(self, thread: str, after: int | str = 0) -> AsyncGenerator[Batch, None]:
+        """The same as `follow`, with what became durable together in one piece and the position after it.
+
+        The call itself reads the head, and may wait for the disk; what it gives reads beside its event loop.
+        """
+        return batches(self._engine, self._hub, self._aside, thread, self._cursor(thread, after))
+
+    def changes(self) -> AsyncGenerator[frozenset[str] | None, None]:
+        """Which threads changed since it was asked last, by whatever process: events, and text of drafts.
+
+        The first answer comes at once and is None: everything may have changed, so read now what is to be kept up to
+        date. It is None again when too much changed to be named. A thread may be named more often than it changed,
+        never less. Raises `StoreClosed` when the log is closed meanwhile.
+        """
+        self._writer.check()
+        return changes(self._hub)
+
+    def _cursor(self, thread: str, after: int | str) -> int:
+        self._writer.check()
+        return parse_cursor(self._engine, check_thread_id(thread), after)
