@@ -139,6 +139,10 @@ DEAD_OWNERS_MAX: Final = 256
 STORE_BUSY_WAIT_S: Final = 10.0
 """Seconds to wait for another process's write lock before `StoreBusy`."""
 
+GATE_WAIT_S: Final = 1.0
+"""Seconds of these to wait for one's turn among the processes that write: longer than eight slow commits, short enough
+that one that stands still where it keeps the others out costs them little."""
+
 WAL_PAGES_CHECKPOINT: Final = 1_000
 """Pages in the write-ahead log at which an idle writer checkpoints; at four times as many it does so when busy, so
 that opening after a kill stays at some milliseconds."""

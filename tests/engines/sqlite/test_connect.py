@@ -64,7 +64,7 @@ def test_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
     engine.commit([writes.note("T", base=0)])
     found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (top, *top.rglob("*"))}
     engine.close()
-    files = ("store.db", "store.db-wal", "store.db-shm", "owner1.lock")
+    files = ("store.db", "store.db-wal", "store.db-shm", "owner1.lock", "line", "gate")
     folders = ("one", "two", "store.db.owners")
     assert found == dict.fromkeys(files, 0o600) | dict.fromkeys(folders, 0o700)
 

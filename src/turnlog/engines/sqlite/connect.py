@@ -83,7 +83,7 @@ def open_writer(path: Path, vfs: str | None, busy_wait_s: float) -> apsw.Connect
 
     Raises `StoreForeign` or `StoreVersion` with the file untouched.
     """
-    _check_header(path, vfs)
+    check_header(path, vfs)
     db = _connect(path, vfs, busy_wait_s, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
         db.pragma("page_size", PAGE_BYTES)
@@ -131,8 +131,11 @@ def _set_wal(db: apsw.Connection, busy_wait_s: float) -> None:
             return
 
 
-def _check_header(path: Path, vfs: str | None) -> None:
-    """Look at the file's first bytes through SQLite's own file layer, which keeps its locks, before anything else."""
+def check_header(path: Path, vfs: str | None) -> None:
+    """Look at the file's first bytes through SQLite's own file layer, which keeps its locks, before anything else.
+
+    Raises `StoreForeign` or `StoreVersion` with the file untouched.
+    """
     flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
     try:
         file = apsw.VFSFile(vfs or "", str(path), [flags, 0])

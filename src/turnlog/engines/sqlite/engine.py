@@ -17,7 +17,7 @@ from turnlog.engines.asked import check_limit, check_page, check_position, check
 from turnlog.engines.decide import decide, needs
 from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
 from turnlog.engines.sqlite import reads
-from turnlog.engines.sqlite.connect import BusyWait, open_reader, open_writer, prepare_file
+from turnlog.engines.sqlite.connect import BusyWait, check_header, open_reader, open_writer, prepare_file
 from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
 from turnlog.engines.sqlite.faults import translated
@@ -26,11 +26,12 @@ from turnlog.engines.sqlite.owners import OwnerLocks
 from turnlog.engines.sqlite.readers import Readers
 from turnlog.engines.sqlite.store import store
 from turnlog.engines.sqlite.turns import TurnQuery, read_turns
+from turnlog.engines.sqlite.turnstile import Turnstile
 from turnlog.engines.sqlite.wal import WriteAheadLog
 from turnlog.errors import StoreClosed, StoreUnavailable
 from turnlog.events.clock import Clock
 from turnlog.events.ids import bytes_text, text_bytes
-from turnlog.limits import STORE_BUSY_WAIT_S, WAL_PREGROWN_BYTES, WRITER_POLL_S
+from turnlog.limits import GATE_WAIT_S, STORE_BUSY_WAIT_S, WAL_PREGROWN_BYTES, WRITER_POLL_S
 
 
 class SqliteEngine:
@@ -62,12 +63,19 @@ class SqliteEngine:
             prepare_file(path, vfs)
             opened.callback(self._files.release)
             self._files.hold()
-            self._db = opened.enter_context(closing(open_writer(path, vfs, busy_wait_s)))
-            log = path.with_name(f"{path.name}-wal")
-            self._log = WriteAheadLog(self._db, log, BusyWait(busy_wait_s), wal_pregrown_bytes)
-            # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
-            # nothing may be read before it is synced.
-            self._prove()
+            check_header(path, vfs)
+            opened.callback(self._locks.close)
+            gate_wait_s = min(GATE_WAIT_S, busy_wait_s / 2)
+            busy_wait_s -= gate_wait_s
+            self._turnstile = Turnstile(path, self._locks.make_folder(), gate_wait_s)
+            opened.callback(self._turnstile.close)
+            with self._turnstile.passed():
+                self._db = opened.enter_context(closing(open_writer(path, vfs, busy_wait_s)))
+                log = path.with_name(f"{path.name}-wal")
+                self._log = WriteAheadLog(self._db, log, BusyWait(busy_wait_s), wal_pregrown_bytes)
+                # After a kill between a write and its sync, the log shows a commit that a power loss would still take:
+                # nothing may be read before it is synced.
+                self._prove()
             self._files.hold()
             self._epoch = str(self._db.execute("SELECT epoch FROM store").get)
             opened.pop_all()
@@ -105,7 +113,7 @@ class SqliteEngine:
         """
         with self._lock:
             self._check_open()
-            with translated():
+            with translated(), self._turnstile.passed():
                 if not self._proven:
                     self._prove_again()
                 self._begin()
@@ -302,8 +310,9 @@ class SqliteEngine:
         with translated():
             self._readers.close()
             self._locks.close()
-            with self._lock:
+            with self._lock, self._turnstile.passed():
                 self._db.close()
+            self._turnstile.close()
             self._files.release()
 
     def _check_open(self) -> None:

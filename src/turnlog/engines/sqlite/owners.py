@@ -49,14 +49,15 @@ class OwnerLocks:
         with self._guard:
             if owner in self._locks:
                 return
-            self._make_folder()
+            self.make_folder()
             file = _lock(self._path(owner), create=True)
             if file is None:
                 raise StoreError(detail="the owner's lock is held elsewhere")
             self._locks[owner] = file
             give_to_owner_of(self._store, file)
 
-    def _make_folder(self) -> None:
+    def make_folder(self) -> Path:
+        """The folder, made if need be; it is held until `close`."""
         create_folder(self._folder)
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -66,6 +67,7 @@ class OwnerLocks:
                 held.hold(self._shut)
         finally:
             os.close(folder)
+        return self._folder
 
     def is_held(self, owner: str) -> bool:
         """Whether anybody holds the owner's lock. A missing file counts as free, one we may not open as held: then the

@@ -22,8 +22,11 @@ def create_folder(path: Path) -> None:
 
 
 def give_to_owner_of(path: Path, file: int) -> None:
-    """What root makes beside a file of somebody else belongs to that one, who could not open it otherwise."""
-    if os.geteuid() == 0:
+    """What root makes beside a file of somebody else belongs to that one, who could not open it otherwise.
+
+    Nothing happens where the file at `path` is still to be made: root's, then.
+    """
+    if os.geteuid() == 0 and path.exists():
         owner = path.stat()
         os.fchown(file, owner.st_uid, owner.st_gid)
 
