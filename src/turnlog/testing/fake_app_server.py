@@ -21,11 +21,13 @@ import msgspec
 VERSION: Final = "0.163.0"
 
 _DEFAULTS: Final[dict[str, Any]] = {
-    "initialize": {"userAgent": f"turnlog/{VERSION} (fake)"},
     "thread/start": {"thread": {"id": "T"}},
     "thread/loaded/list": {"data": ["T"]},
     "turn/start": {"turn": {"id": "U", "status": "inProgress"}},
 }
+CLIENT_ID: Final = "<client id>"
+"""Stands in a script for the `clientUserMessageId` of the request that is answered."""
+
 _OURS: Final = "our reply"
 """What a script calls the answers to the fake's own requests."""
 
@@ -69,11 +71,12 @@ FakeAct = Reply | Refuse | Send | Raw | Exit
 class Fake(msgspec.Struct, frozen=True, kw_only=True):
     """A script: what is done on each method ("our reply" for answers to its own requests).
 
-    A `deaf` one heeds neither the end of its input nor SIGTERM.
+    A `deaf` one heeds neither the end of its input nor SIGTERM. `version` is what it says of itself.
     """
 
     on: Mapping[str, Sequence[FakeAct]] = {}
     deaf: bool = False
+    version: str = VERSION
 
 
 def write_fake(folder: Path, script: Fake) -> Path:
@@ -104,10 +107,10 @@ def _received_file(binary: Path) -> Path:
 
 def main(script_file: str, received_file: str) -> None:
     """The program itself."""
-    if sys.argv[1:] == ["--version"]:
-        _write_bytes(f"codex-cli {VERSION}\n".encode())
-        return
     script = msgspec.json.decode(Path(script_file).read_bytes(), type=Fake)
+    if sys.argv[1:] == ["--version"]:
+        _write_bytes(f"codex-cli {script.version}\n".encode())
+        return
     if script.deaf:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with Path(received_file).open("ab", buffering=0) as log:
@@ -122,9 +125,15 @@ def _serve(script: Fake, message: dict[str, Any]) -> None:
     method = message.get("method", _OURS)
     acts = script.on.get(method)
     if acts is None:
-        acts = [Reply(_DEFAULTS.get(method, {}))] if "method" in message and "id" in message else []
+        acts = [Reply(_default(script, method))] if "method" in message and "id" in message else []
     for act in acts:
         _play(act, message)
+
+
+def _default(script: Fake, method: str) -> Any:
+    if method == "initialize":
+        return {"userAgent": f"turnlog/{script.version} (fake)"}
+    return _DEFAULTS.get(method, {})
 
 
 def _play(act: FakeAct, message: dict[str, Any]) -> None:
@@ -134,6 +143,7 @@ def _play(act: FakeAct, message: dict[str, Any]) -> None:
         case Refuse(message=text, code=code):
             _write({"id": message["id"], "error": {"code": code, "message": text}})
         case Send(method=method, params=params, id=id_):
+            params = _with_client_id(params, message)
             _write({"method": method, "params": params, **({"emittedAtMs": 1} if id_ is None else {"id": id_})})
         case Raw(data=data):
             _write_bytes(data)
@@ -142,6 +152,11 @@ def _play(act: FakeAct, message: dict[str, Any]) -> None:
             if code < 0:
                 os.kill(os.getpid(), -code)
             os._exit(code)
+
+
+def _with_client_id(params: Any, message: dict[str, Any]) -> Any:
+    client_id = message.get("params", {}).get("clientUserMessageId", "")
+    return json.loads(json.dumps(params).replace(json.dumps(CLIENT_ID), json.dumps(client_id)))
 
 
 def _write(message: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from turnlog.agents.codex import Program
 from turnlog.agents.codex import link as link_module
 from turnlog.agents.codex import turn as turn_module
-from turnlog.testing.fake_app_server import Exit, Fake, Raw, Refuse, Reply, Send, received
+from turnlog.testing.fake_app_server import CLIENT_ID, Exit, Fake, Raw, Refuse, Reply, Send, received
 
 from .running import fake_program, run
 from .stage import THREAD, Stage, staged
@@ -243,7 +243,8 @@ USER = raw(
         "internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]},
     }
 )
-WHOLE = [STARTED, BEGAN, USER, answer("fine"), ended()]
+CONFIRMED = Send("item/started", {**T, "item": {"type": "userMessage", "id": "u", "clientId": CLIENT_ID}})
+WHOLE = [STARTED, BEGAN, USER, CONFIRMED, answer("fine"), ended()]
 
 
 def asked_of(stage: Stage, method: str) -> int:
@@ -251,15 +252,17 @@ def asked_of(stage: Stage, method: str) -> int:
     return sent.count(method)
 
 
-def test_a_thread_that_codex_has_unloaded_is_made_again() -> None:
-    """Codex may let a thread go by itself: it is asked before each turn, and a new one is given the history."""
+@pytest.mark.parametrize(("loaded", "made"), [(["T", "V"], (1, 0)), (["V"], (2, 1)), ([], (2, 1))])
+def test_a_thread_that_codex_has_unloaded_is_made_again(loaded: list[str], made: tuple[int, int]) -> None:
+    """Codex may let a thread go by itself: it is asked before each turn, and a new one is given the history. One that
+    it still has is gone on with."""
 
     async def main(stage: Stage) -> None:
         for _ in range(2):
             assert (await stage.ask("hello"))[0].state == "completed"
-        assert (asked_of(stage, "thread/start"), asked_of(stage, "thread/inject_items")) == (2, 1)
+        assert (asked_of(stage, "thread/start"), asked_of(stage, "thread/inject_items")) == made
 
-    with faked(turn_start=WHOLE, **{"thread_loaded/list": [Reply({"data": []})]}) as stage:
+    with faked(turn_start=WHOLE, **{"thread_loaded/list": [Reply({"data": loaded})]}) as stage:
         run(main(stage))
 
 

@@ -63,6 +63,37 @@ def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in environment.items() if not name.startswith(_OWN)}
 
 
+class Installed:
+    """The version that the next process would have, as its program says; asked again when its file is another one."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._file: tuple[Path, int, int, int] | None = None
+        self._version = ""
+
+    def version(self) -> str:
+        """The version. Raises `StartFailed` when there is none, or it is too old."""
+        binary = find_binary(self._environment)
+        file = _file_of(binary)
+        if file != self._file:
+            self._version = installed_version(binary, self._environment)
+            self._file = file
+        return self._version
+
+    def learn(self, version: str) -> None:
+        """A process of this program has told another version: a script that starts Codex stays the same without it."""
+        self._version = version
+
+
+def _file_of(binary: Path) -> tuple[Path, int, int, int]:
+    """What changes when a program is replaced."""
+    try:
+        status = binary.stat()
+    except OSError as error:
+        raise StartFailed(reason="start_failed", detail=f"{binary} cannot be looked at: {error}") from error
+    return binary, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def installed_version(binary: Path, environment: Mapping[str, str]) -> str:
     """Ask the program for its version. Raises `StartFailed` when it does not run, or is too old."""
     given = without_ours(environment)

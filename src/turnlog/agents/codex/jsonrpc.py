@@ -7,6 +7,7 @@ bytes to messages, and messages to lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -22,6 +23,9 @@ METHOD_UNKNOWN: Final = -32601
 
 _SHOWN_BYTES: Final = 200
 """Bytes of an unreadable line that are told: enough to know what wrote it."""
+
+_SHOWN_CHARS: Final = 200
+"""The same of an error of another shape than is known."""
 
 
 class RpcError(msgspec.Struct, frozen=True):
@@ -47,11 +51,20 @@ class Asked(msgspec.Struct, frozen=True):
     params: msgspec.Raw
 
 
-class Told(msgspec.Struct, frozen=True):
+class Told(msgspec.Struct, frozen=True, dict=True):
     """A notification."""
 
     method: str
     params: msgspec.Raw
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """Its parameters by name, decoded once for all who ask; of another shape, none."""
+        try:
+            params = msgspec.json.decode(self.params)
+        except (msgspec.DecodeError, RecursionError):
+            return {}
+        return params if isinstance(params, dict) else {}
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -94,7 +107,8 @@ def _read_error(raw: msgspec.Raw) -> RpcError:
     try:
         error = _errors.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        error = RpcError(message=bytes(raw)[:_SHOWN_BYTES].decode("utf-8", "replace"))
+        words = without_credentials(bytes(raw).decode("utf-8", "replace"))
+        return RpcError(message=words[:_SHOWN_CHARS])
     return RpcError(error.code, without_credentials(error.message))
 
 

@@ -88,11 +88,11 @@ class Link:
             raise
         return cls(process, thread, task)
 
-    async def fits(self, task: Task) -> bool:
-        """Whether it stands where the task begins, and Codex still has it."""
+    async def fits(self, task: Task, version: str) -> bool:
+        """Whether it is of this version and stands where the task begins, and Codex still has it."""
         return (
             self.known == Known(task.history)
-            and (self._workspace, self._model) == (task.workspace, task.model)
+            and (self._workspace, self._model, self.process.version) == (task.workspace, task.model, version)
             and await self._is_loaded()
         )
 

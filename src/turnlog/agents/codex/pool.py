@@ -26,12 +26,12 @@ class _Resting:
         self.wanted = False
         self.listening = asyncio.create_task(self._listen(), name="codex resting")
 
-    async def fits(self, task: Task) -> bool:
+    async def fits(self, task: Task, version: str) -> bool:
         """Listen no more; whether the link can take the task."""
         self.wanted = True
         self.link.process.connection.wake()
         await asyncio.wait({self.listening})
-        return self.link.process.alive and await self.link.fits(task)
+        return self.link.process.alive and await self.link.fits(task, version)
 
     async def _listen(self) -> None:
         connection = self.link.process.connection
@@ -61,14 +61,14 @@ class CodexPool:
         self._places = asyncio.Semaphore(CODEX_PROCESSES_MAX)
         self._waiting = 0
 
-    async def take(self, task: Task, emit: Emit) -> Link:
-        """The link of the task's thread, if there is one and it stands where the task begins; else a new one.
+    async def take(self, task: Task, emit: Emit, version: str) -> Link:
+        """The thread's link, if it has one of this version that stands where the task begins; else a new one.
 
         Waits while `CODEX_PROCESSES_MAX` processes are at work, and says so by a step. Raises what `Link.open` and
         `emit` raise.
         """
         resting = self._resting.pop(task.thread, None)
-        if resting is not None and await self._wake(resting, task):
+        if resting is not None and await self._wake(resting, task, version):
             return resting.link
         if closing := self._closing.get(task.thread):
             await asyncio.wait(closing)  # the commands of a turn that was interrupted end before the next turn begins
@@ -81,10 +81,10 @@ class CodexPool:
             self._places.release()
             raise
 
-    async def _wake(self, resting: _Resting, task: Task) -> bool:
+    async def _wake(self, resting: _Resting, task: Task, version: str) -> bool:
         fits = False
         try:
-            fits = await resting.fits(task)
+            fits = await resting.fits(task, version)
         finally:
             if not fits:
                 self.drop(task.thread, resting.link)

@@ -53,6 +53,7 @@ _READ_AHEAD_BYTES: Final = 256 * 1_024
 """Bytes that the event loop reads ahead of us."""
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_FIRST_WORD: Final = re.compile(r"\A\S+")
 
 _started = count(1)
 
@@ -141,7 +142,7 @@ class CodexProcess:
                 await asyncio.wait_for(self._process.wait(), CODEX_STOP_S)
         code = self._process.returncode
         ending = "" if code is None else f" ({_exit_words(code)})"
-        errors = without_credentials(_COLOUR.sub("", self._errors.decode("utf-8", "replace")).strip())
+        errors = without_credentials(_last_words(self._errors))
         return f"{what}{ending}" + (f"; its last words: {errors}" if errors else "")
 
     def begin_close(self) -> asyncio.Task[None]:
@@ -193,6 +194,13 @@ def _user_agent(result: msgspec.Raw) -> str:
         return msgspec.json.decode(result, type=_Handshake).userAgent
     except msgspec.DecodeError:
         return ""
+
+
+def _last_words(errors: bytes) -> str:
+    """What Codex wrote last, without colours. A word that was cut may be half a URL: it is left out."""
+    text = errors.decode("utf-8", "replace")
+    whole = _FIRST_WORD.sub("", text) if len(errors) == _ERRORS_BYTES else text
+    return _COLOUR.sub("", whole).strip()
 
 
 def _exit_words(code: int) -> str:

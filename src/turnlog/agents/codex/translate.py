@@ -131,7 +131,7 @@ class Translator:
         if told.method == "rawResponseItem/completed":
             yield from self._raw_item(told.params)
             return
-        params = _mapping(told.params)
+        params = told.fields
         teller = _TELLERS.get(told.method)
         if teller is None:
             if told.method not in _IGNORED:
@@ -143,7 +143,7 @@ class Translator:
 
     def is_about(self, told: Told) -> bool:
         """Whether a notification names this turn, or a sub-agent that it has started."""
-        params = _mapping(told.params)
+        params = told.fields
         return params.get("turnId") == self._turn or text_of(params.get("threadId")) in self._subagents
 
     def last_words(self) -> Iterator[Signal]:
@@ -347,15 +347,6 @@ _TELLERS: Final[dict[str, Callable[[Translator, dict[str, Any]], Iterator[Signal
     "deprecationNotice": Translator._warning,
     "error": Translator._error,
 }
-
-
-def _mapping(raw: msgspec.Raw) -> dict[str, Any]:
-    """The parameters of a notification; of another shape, none."""
-    try:
-        params = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return params if isinstance(params, dict) else {}
 
 
 def _item(params: Item) -> dict[str, Any]:
