@@ -1,4 +1,7 @@
-"""`make test-mutants`: put each mutant into a copy of the checkout and see that one of its tests fails."""
+"""`make test-mutants`: put each mutant into a copy of the checkout and see that one of its tests fails.
+
+python -m tests.mutants [NAME...]        the mutants of these names, or all
+"""
 
 from __future__ import annotations
 
@@ -77,8 +80,12 @@ def check_unchanged(mutants: Sequence[Mutant]) -> str | None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Try the mutants of these names, or all; 0 if each was caught."""
-    mutants = [mutant for mutant in load() if not names or mutant.name in names]
+    """Try the mutants of these names, or all; 0 if each was caught, 2 if there is no mutant of a name."""
+    known = load()
+    if unknown := sorted(set(names) - {mutant.name for mutant in known}):
+        print(f"There is no mutant {', '.join(unknown)}. There are: {', '.join(mutant.name for mutant in known)}")
+        return 2
+    mutants = [mutant for mutant in known if not names or mutant.name in names]
     if (problem := check_unchanged(mutants)) is not None:
         print(f"The tests do not pass without a mutant:\n{problem}")
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from . import __main__ as program
 from .mutant import ROOT, Mutant, load
 
 PROMISES = {f"P{n}" for n in range(1, 12)}
@@ -17,6 +18,21 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
         path, _, name = test.partition("::")
         assert (ROOT / path).exists()
         assert not name or f"def {name}(" in (ROOT / path).read_text("utf-8")
+
+
+@pytest.mark.parametrize("names", [["no_such_mutant"], ["--help"], ["key_ignored", "no_such_mutant"]])
+def test_an_unknown_name_runs_nothing(
+    names: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that no mutant has is refused before any test runs, and the names that there are are told."""
+
+    def run_tests(*_: object) -> None:
+        pytest.fail("tests were run")
+
+    monkeypatch.setattr(program, "run_tests", run_tests)
+    assert program.main(names) == 2
+    said = capsys.readouterr().out
+    assert f"no mutant {names[-1]}." in said and "key_ignored" in said
 
 
 def test_every_promise_has_a_mutant() -> None:
