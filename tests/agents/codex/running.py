@@ -82,6 +82,20 @@ def servers() -> list[int]:
     return found
 
 
+def processes_of(home: Path | str) -> dict[int, str]:
+    """The processes that have this folder as their Codex home, servers and what they run: ids, and command lines."""
+    found = {}
+    for folder in PROCESSES.glob("[0-9]*"):
+        try:
+            ours = f"CODEX_HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        except OSError:
+            continue
+        if ours:
+            found[int(folder.name)] = command
+    return found
+
+
 async def nobody_asks() -> AsyncIterator[Requested]:
     nobody: list[Requested] = []
     for request in nobody:

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from turnlog.agents.protocol import ItemSignal
+from turnlog.journal.turn import Turn
+from turnlog.runner import run_turn
 from turnlog.testing.responses_answers import (
     Answer,
     broken,
@@ -22,8 +25,9 @@ from turnlog.testing.responses_answers import (
     shell,
     text,
 )
+from turnlog.testing.scripted_agent import ScriptedAgent
 
-from .running import run, servers, until
+from .running import processes_of, run, servers, until
 from .stage import THREAD, Stage, same_items, staged
 
 CUT = "stream disconnected before completion"
@@ -86,7 +90,7 @@ def test_a_model_that_fails_ends_the_turn(answer: Answer, problem: str, kept: li
         run(main(stage))
 
 
-def test_half_a_call_is_no_call() -> None:
+def test_c28_half_a_call_is_no_call() -> None:
     """Arguments that were cut leave no item, and nothing has run (C28)."""
 
     async def main(stage: Stage) -> None:
@@ -101,7 +105,7 @@ def test_half_a_call_is_no_call() -> None:
         run(main(stage))
 
 
-def test_a_call_that_ran_before_the_cut_is_kept_with_its_output() -> None:
+def test_c42_a_call_that_ran_before_the_cut_is_kept_with_its_output() -> None:
     """A finished call runs although its stream is cut right after it: both are in the log, and run once (C42)."""
 
     async def main(stage: Stage) -> None:
@@ -200,10 +204,10 @@ def test_a_stopped_command_is_ended_and_tells_what_it_did() -> None:
     """Stopped while a command runs: its aborted output is kept, and no process of it is left before the next turn."""
 
     async def main(stage: Stage) -> None:
-        stage.endpoint.script(shell("echo begun > begun; echo out; exec sleep 1000.25", yield_time_ms=60_000))
+        stage.endpoint.script(shell("echo begun > begun; echo out; exec sleep 1000", yield_time_ms=60_000))
         async with stage.asking("hello") as (turn, running):
             await until((stage.workspace / "begun").exists)
-            await stage.shown(turn, lambda seen: "sleep 1000.25" in seen and '"running"' in seen)
+            await stage.shown(turn, lambda seen: "sleep 1000" in seen and '"running"' in seen)
             await stage.log.request(THREAD, turn.id)
             ran = await running
         assert ran.reason == "cancelled"
@@ -211,49 +215,109 @@ def test_a_stopped_command_is_ended_and_tells_what_it_did() -> None:
         assert output["type"] == "function_call_output" and "aborted by user" in output["output"]
         assert not stage.events(turn)[-1].body.unknown_calls  # type: ignore[union-attr]
         await goes_on(stage)
-        assert not commands("sleep\x001000.25")
+        assert not sleeping(stage)
 
     with staged(sandbox="danger-full-access") as stage:
         run(main(stage))
 
 
-def commands(line: str) -> list[str]:
-    """The processes of this machine whose command line is this."""
-    found = []
-    for pid in os.listdir("/proc"):
-        if pid.isdigit():
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if file.read().decode("utf-8", "replace").rstrip("\0") == line:
-                        found.append(pid)
-            except OSError:
-                continue
-    return found
+def sleeping(stage: Stage) -> list[int]:
+    """The `sleep` commands of this stage's Codex that are alive."""
+    return [pid for pid, line in processes_of(stage.folder / "home").items() if line.startswith("sleep ")]
 
 
-@pytest.mark.parametrize("kept", ["workspace-write", "danger-full-access"])
-def test_no_command_outlives_a_killed_codex(kept: str) -> None:
-    """When Codex itself is killed in the middle of a command, the command is ended, in a sandbox or not, though it has
-    a session of its own and heeds no hang-up; the call's outcome is told as unknown (C42)."""
+def test_no_command_outlives_a_killed_codex() -> None:
+    """When Codex itself is killed in the middle of a command, the command is ended, though it has a session of its own
+    and heeds no hang-up. (In a sandbox there is nothing to do: that ends its commands with Codex.)"""
 
     async def main(stage: Stage) -> None:
-        deaf = "setsid sh -c \"trap '' HUP TERM; echo begun > begun; sleep 1000.5\" >/dev/null 2>&1 </dev/null & wait"
+        deaf = "setsid sh -c \"trap '' HUP TERM; echo begun > begun; sleep 1000\" >/dev/null 2>&1 </dev/null & wait"
         stage.endpoint.script(shell(deaf, yield_time_ms=60_000))
-        async with stage.asking("hello") as (turn, running):
-            await stage.shown(turn, lambda seen: '"running"' in seen)
+        async with stage.asking("hello") as (_, running):
             await until((stage.workspace / "begun").exists)
-            await until(lambda: bool(commands("sleep\x001000.5")))
+            await until(lambda: bool(sleeping(stage)))
             (server,) = servers()
             os.kill(server, signal.SIGKILL)
             ran = await running
         assert (ran.state, ran.reason) == ("interrupted", "transport_closed")
         assert "SIGKILL" in (ran.detail or "")
+        await goes_on(stage)
+        await until(lambda: not sleeping(stage))
+
+    with staged(sandbox="danger-full-access") as stage:
+        try:
+            run(main(stage))
+        finally:
+            for pid in sleeping(stage):
+                os.kill(pid, signal.SIGKILL)
+
+
+async def killed_in_a_command(stage: Stage) -> Turn:
+    """A turn whose Codex is killed while its command runs."""
+    os.mkfifo(stage.workspace / "fifo")
+    stage.endpoint.script(shell("echo ran >> ledger; cat fifo", yield_time_ms=60_000))
+    async with stage.asking("hello") as (turn, running):
+        await stage.shown(turn, lambda seen: '"running"' in seen)
+        await until((stage.workspace / "ledger").exists)
+        (server,) = servers()
+        os.kill(server, signal.SIGKILL)
+        ran = await running
+    assert (ran.state, ran.reason) == ("interrupted", "transport_closed")
+    return turn
+
+
+def test_c26_a_call_without_its_output_leaves_a_valid_history() -> None:
+    """Codex killed between a call and its output: the next turn's model is given the history, whose call has one
+    neutral output right behind it; no stored item is that output (C26)."""
+
+    async def main(stage: Stage) -> None:
+        turn = await killed_in_a_command(stage)
+        assert stage.items(turn)[-1]["type"] == "function_call"
+        await goes_on(stage)
+        *_, call, output, own = stage.given()
+        assert (call["type"], output["type"], own["role"]) == ("function_call", "function_call_output", "user")
+        assert output["call_id"] == call["call_id"] and "outcome unknown" in output["output"]
+        history, raw = stage.log.history(THREAD), stage.log.history(THREAD, "raw")
+        (added,) = history.added
+        assert history.items[: added.at] + history.items[added.at + 1 :] == raw.items
+
+    with staged() as stage:
+        run(main(stage))
+
+
+def test_c27_an_output_without_its_call_is_left_out_of_the_history() -> None:
+    """An output whose call was lost is in the log as it was; the next turn's model is given the history without it, and
+    the history says so (C27)."""
+    lost = {"type": "function_call_output", "call_id": "call_lost", "output": "of what?"}
+
+    async def main(stage: Stage) -> None:
+        turn = await stage.log.submit(THREAD, "hello")
+        await run_turn(turn, lambda: ScriptedAgent(ItemSignal(raw=lost), ItemSignal(raw=DONE)), log=stage.log)
+        assert lost in stage.items(turn)
+        _, next_turn = await stage.ask("one")
+        assert same_items(stage.given()[:-1], stage.history(until=next_turn))
+        stage.restart()
+        await goes_on(stage)
+        assert "call_lost" not in json.dumps([asked.input for asked in stage.endpoint.asked])
+        (omitted,) = stage.log.history(THREAD).omitted
+        assert "call" in omitted.why and lost == json.loads(stage.log.item(THREAD, omitted.seq))
+
+    with staged() as stage:
+        run(main(stage))
+
+
+def test_c42_a_command_whose_end_nobody_saw_is_run_by_nobody_again() -> None:
+    """Codex killed in the middle of a command: the turn names the call as unknown, the next turn's Codex is told so,
+    and the command has run once (C42)."""
+
+    async def main(stage: Stage) -> None:
+        turn = await killed_in_a_command(stage)
         assert stage.events(turn)[-1].body.unknown_calls == ["call_0001"]  # type: ignore[union-attr]
         await goes_on(stage)
-        await until(lambda: not commands("sleep\x001000.5"))
         assert "outcome unknown" in json.dumps(stage.given())
+        assert (stage.workspace / "ledger").read_text() == "ran\n"
 
-    with staged(sandbox=kept) as stage:
+    with staged() as stage:
         run(main(stage))
 
 

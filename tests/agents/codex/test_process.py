@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import stat
 from pathlib import Path
@@ -18,7 +19,7 @@ from turnlog.agents.codex.process import CodexProcess
 from turnlog.errors import AgentFailed, InvalidInput, StartFailed, TooLarge
 from turnlog.testing.fake_app_server import Exit, Fake, Raw, Refuse, Reply, Send, received
 
-from .running import fake_program, program, run, until
+from .running import fake_program, processes_of, program, run, until
 
 
 def gone(pid: int) -> bool:
@@ -175,12 +176,16 @@ def test_commands_of_a_killed_codex_are_ended(tmp_path: Path) -> None:
         script.write_text(f"#!/bin/sh\nsetsid sleep 1000 >/dev/null 2>&1 &\necho $! > {child}\nkill -9 $$\n")
         script.chmod(stat.S_IRWXU)
         bystander = await asyncio.create_subprocess_exec("sleep", "1000")
-        with pytest.raises(StartFailed, match="SIGKILL"):
-            await CodexProcess.start(program(tmp_path / "home", CODEX_BIN=str(script)))
-        await until(lambda: gone(int(child.read_text())))
-        assert bystander.returncode is None
-        bystander.kill()
-        await bystander.wait()
+        try:
+            with pytest.raises(StartFailed, match="SIGKILL"):
+                await CodexProcess.start(program(tmp_path / "home", CODEX_BIN=str(script)))
+            await until(lambda: gone(int(child.read_text())))
+            assert bystander.returncode is None
+        finally:
+            bystander.kill()
+            await bystander.wait()
+            for pid in processes_of(tmp_path / "home"):
+                os.kill(pid, signal.SIGKILL)
 
     run(main())
 

@@ -22,7 +22,7 @@ from turnlog.testing.responses_answers import Answer, reasoning_text, shell, tex
 from turnlog.testing.responses_endpoint import AskedModel, ResponsesEndpoint
 
 from .homes import write_home
-from .running import run, until
+from .running import processes_of, run, until
 from .stage import same_items
 from .talking import THREAD, question
 
@@ -83,27 +83,13 @@ class Conversation:
             child.kill()
         gate.set()
         self.endpoint.forget_script()
-        run(until(lambda: not alive(self.home)))
+        run(until(lambda: not processes_of(self.home)))
 
     def _in_the_middle(self, line: Any, number: int) -> bool:
         if number == IN_COMMAND:
             data = base64.b64decode(line[2]) if line[0] == "event" else b""
             return b"cat fifo" in data and b'"running"' in data
         return line[0] == "draft" and str(line[3]).startswith("In turn ")
-
-
-def alive(home: Path) -> list[str]:
-    """The processes that have this folder as their Codex home: servers and what they run."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = f"CODEX_HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0")
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if ours and state != "Z":
-            found.append(folder.name)
-    return found
 
 
 def test_ten_turns_and_three_kills() -> None:
@@ -126,7 +112,7 @@ def test_ten_turns_and_three_kills() -> None:
             given_is_stored(log, endpoint)
         finally:
             log.close()
-        run(until(lambda: not alive(conversation.home)))
+        run(until(lambda: not processes_of(conversation.home)))
 
 
 def nothing_lost(log: Log, reported: list[Any]) -> None:
