@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, growth, page, restart, space, streams, together
+from bench import alone, growth, page, processes, restart, space, streams, together
 from bench.table import Line, formatted
 
 SETTLED = 20_000
@@ -24,7 +24,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--settled", type=int, default=SETTLED, help="settled turns of the store opened after a kill")
     parser.add_argument(
-        "--only", choices=["alone", "together", "growth", "space", "restart", "streams", "page"], help="one measurement"
+        "--only",
+        choices=["alone", "together", "processes", "growth", "space", "restart", "streams", "page"],
+        help="one measurement",
     )
     parser.add_argument(
         "--seconds",
@@ -36,6 +38,7 @@ def main() -> None:
     parts: dict[str, Callable[[Path], Iterator[Line]]] = {
         "alone": alone.run,
         "together": together.run,
+        "processes": processes.run,
         "growth": growth.run,
         "space": space.run,
         "restart": partial(restart.run, settled=given.settled),
