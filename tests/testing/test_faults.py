@@ -59,6 +59,8 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         },
     ),
     "threads": ((), {"thread": "t", "before": b"b", "limit": 3}),
+    "snapshot": (("t", "u"), {"page": 2}),
+    "check": (("t",), {}),
     "changes": ((b"p", 0.5), {}),
     "rest": ((), {}),
     "close": ((), {}),

@@ -15,8 +15,8 @@ _LIMIT_MAX: Final = 2**31 - 1
 NUMBER_BYTES: Final = 8
 """Bytes of a place in a list of turns or changes."""
 
-THREAD_PLACE_BYTES: Final = 2 * NUMBER_BYTES
-"""Bytes of a place in the list of threads, and of turns in their order."""
+THREAD_PLACE_BYTES: Final = 1 + 2 * NUMBER_BYTES
+"""Bytes of a place in the list of threads, and of turns in their order: pinned, when updated, and a number."""
 
 
 def _check(field: str, number: int, least: int, most: int) -> None:
@@ -49,6 +49,11 @@ def check_tail(after: int, rev: int, limit: int) -> None:
     _check("after", after, 0, INT64_MAX)
     _check("rev", rev, 0, INT64_MAX)
     check_limit(limit, least=0)
+
+
+def check_snapshot_page(page: int) -> None:
+    """The index of a snapshot's page."""
+    _check("page", page, 0, _LIMIT_MAX)
 
 
 def check_page(before: object, limit: int, *, by_thread: bool) -> None:

@@ -23,6 +23,7 @@ from turnlog.engines.protocol import (
     OwnerId,
     Phase,
     Record,
+    SnapshotPart,
     ThreadRow,
     TurnRow,
     Write,
@@ -40,6 +41,17 @@ class Needs:
     turns: frozenset[Pair]
     keys: frozenset[Pair]
     retries: frozenset[Pair]
+    snapshots: frozenset[Pair]
+    """Of turns whose snapshot is to go on."""
+
+
+@dataclass(frozen=True)
+class SnapshotState:
+    """What is stored of a turn's snapshot: the seq that it covers, how many pages, and whether that is all of them."""
+
+    seq: int
+    pages: int
+    whole: bool
 
 
 @dataclass
@@ -51,6 +63,7 @@ class Facts:
     turns: dict[Pair, TurnRow] = field(default_factory=dict)
     keys: dict[Pair, TurnRow] = field(default_factory=dict)
     retries: dict[Pair, TurnRow] = field(default_factory=dict)
+    snapshots: dict[Pair, SnapshotState] = field(default_factory=dict)
 
     def learn(self, row: TurnRow) -> None:
         """Take a turn row in under all its names."""
@@ -72,21 +85,28 @@ class Decision:
     chunks: dict[Pair, list[Chunk]] = field(default_factory=dict)
     """By (thread, turn), in order."""
     drops: dict[Pair, set[str]] = field(default_factory=dict)
+    rebuilt: set[Pair] = field(default_factory=set)
+    """Turns in `turns` that were rebuilt: whatever an engine keeps beside their rows is to be found again."""
+    snapshots: list[tuple[Pair, SnapshotPart]] = field(default_factory=list)
+    """In order. A part whose snapshot the ring took away earlier in this batch is to be left out."""
 
 
 def needs(writes: Iterable[Write]) -> Needs:
     """Name what `decide` will ask for."""
-    threads, turns, keys, retries = set(), set(), set(), set()
+    threads, turns, keys, retries, snapshots = set(), set(), set(), set(), set()
     for write in writes:
         threads.add(write.thread)
+        turns |= {(write.thread, row.turn) for row in write.ingest}
         if write.turn is not None:
             turns.add((write.thread, write.turn))
+            if write.snapshot is not None and write.snapshot.first > 0:
+                snapshots.add((write.thread, write.turn))
         if write.submission and (row := write.turn_row) is not None:
             if row.key is not None:
                 keys.add((write.thread, row.key))
             if row.retry_of is not None:
                 retries.add((write.thread, row.retry_of))
-    return Needs(frozenset(threads), frozenset(turns), frozenset(keys), frozenset(retries))
+    return Needs(frozenset(threads), frozenset(turns), frozenset(keys), frozenset(retries), frozenset(snapshots))
 
 
 def decide(writes: Sequence[Write], facts: Facts) -> Decision:
@@ -108,10 +128,14 @@ def _refusal(write: Write, facts: Facts) -> Outcome | None:
         refused = _claim_refusal(write, row, facts)
         if refused is not None:
             return refused
+    elif write.turn is not None and row is None:
+        return Fenced(fence=0)
     if write.fence is not None and (row is None or row.fence != write.fence or row.phase is Phase.SETTLED):
         return Fenced(fence=0 if row is None else row.fence)
     thread = facts.threads.get(write.thread)
     head = 0 if thread is None else thread.head
+    if (write.ingest and thread is not None and not thread.importing) or (write.rebuild and thread is None):
+        return Moved(head=head)
     return None if write.base is None or write.base == head else Moved(head=head)
 
 
@@ -144,21 +168,34 @@ def _claim_refusal(write: Write, row: TurnRow | None, facts: Facts) -> Outcome |
 
 
 def _accept(write: Write, facts: Facts, decision: Decision) -> Done:
-    rev_raised = bool(write.chunks or write.drop)
-    old = facts.threads.get(write.thread)
-    thread = write.thread_row or old
-    assert thread is not None, "the first write of a thread brings its row"
-    head = write.events[-1].seq if write.events else (0 if old is None else old.head)
-    rev = (0 if old is None else old.rev) + rev_raised
-    thread = replace(thread, head=head, rev=rev)
+    if write.snapshot is not None:
+        return _accept_snapshot(write, write.snapshot, facts, decision)
+    thread = _thread_row(write, facts)
     facts.threads[write.thread] = decision.threads[write.thread] = thread
     turn = _turn_row(write, facts)
-    if turn is not None:
-        facts.learn(turn)
-        decision.turns[turn.thread, turn.turn] = turn
+    for row in (*write.ingest, *(() if turn is None else (turn,))):
+        stored = replace(row, owner=None, fence=0) if write.ingest else row
+        facts.learn(stored)
+        decision.turns[stored.thread, stored.turn] = stored
+    if turn is not None and write.rebuild:
+        decision.rebuilt.add((turn.thread, turn.turn))
     decision.events += [(write.thread, event) for event in write.events]
-    _accept_drafts(write, head, rev, decision)
-    return Done(head=head, rev=rev, fence=0 if turn is None else turn.fence)
+    _accept_drafts(write, thread.head, thread.rev, decision)
+    return Done(head=thread.head, rev=thread.rev, fence=0 if turn is None else turn.fence)
+
+
+def _thread_row(write: Write, facts: Facts) -> ThreadRow:
+    """The thread's row after the write. Its head is that of its events, but when it is rebuilt."""
+    old = facts.threads.get(write.thread)
+    row = write.thread_row or old
+    assert row is not None, "the first write of a thread brings its row"
+    head, rev = (0, 0) if old is None else (old.head, old.rev)
+    if write.rebuild:
+        head = row.head
+    elif write.events:
+        head = write.events[-1].seq
+    rev += bool(write.chunks or write.drop)
+    return replace(row, head=head, rev=rev)
 
 
 def _turn_row(write: Write, facts: Facts) -> TurnRow | None:
@@ -167,10 +204,25 @@ def _turn_row(write: Write, facts: Facts) -> TurnRow | None:
     old = facts.turns.get((write.thread, write.turn))
     row = write.turn_row or old
     assert row is not None, "the first write of a turn brings its row"
+    if write.rebuild and old is not None:
+        # Its names are no fold of events: they stay, and so does who may write it.
+        return replace(old, phase=row.phase, seq_first=row.seq_first, seq_last=row.seq_last, fold=row.fold)
     owner, fence = (None, 0) if old is None else (old.owner, old.fence)
     if write.claim is not None:
         owner, fence = write.claim.owner, fence + 1
     return replace(row, owner=owner, fence=fence)
+
+
+def _accept_snapshot(write: Write, part: SnapshotPart, facts: Facts, decision: Decision) -> Done:
+    """A part that goes on with what is stored, or begins anew. Another one came too late, and is not needed: somebody
+    else began the turn's snapshot again."""
+    assert write.turn is not None, "a snapshot is of a turn"
+    pair = (write.thread, write.turn)
+    thread, known = facts.threads[write.thread], facts.snapshots.get(pair)
+    if part.first == 0 or known == SnapshotState(part.seq, part.first, whole=False):
+        facts.snapshots[pair] = SnapshotState(part.seq, part.first + len(part.pages), part.last)
+        decision.snapshots.append((pair, part))
+    return Done(head=thread.head, rev=thread.rev, fence=facts.turns[pair].fence)
 
 
 def _accept_drafts(write: Write, head: int, rev: int, decision: Decision) -> None:

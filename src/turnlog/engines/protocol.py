@@ -108,7 +108,8 @@ class SnapshotPart(Row, frozen=True, kw_only=True):
     """Some pages of a turn's snapshot, from the index `first` on. `seq` is what the snapshot covers.
 
     The part with `first` 0 takes the place of what was stored before; the one with `last` makes the snapshot whole, and
-    of the thread's snapshots only those of its newest `keep` turns stay.
+    of the thread's snapshots only those of the newest `keep` turns that have one stay. A part that does not go on where
+    the stored ones end, with their `seq`, is `Done` and changes nothing: somebody else began the snapshot again.
     """
 
     seq: int
@@ -128,7 +129,8 @@ class Write(Row, frozen=True, kw_only=True):
 
     - `ingest`: `events` of any turns, brought into a thread that is new or `importing`; of each turn that has some it
       holds the row as it will be in the end. Such turns have no owner. A thread that is neither is answered `Moved`.
-    - `rebuild`: no events, but rows that take the place of what differs from its events, the thread's `head` included.
+    - `rebuild`: no events, but rows that take the place of what differs from its events, the thread's `head` included;
+      of a turn phase, seqs and fold. It may `drop` drafts. An unknown thread is answered `Moved`.
     - `snapshot`: pages of a snapshot of `turn` and nothing else. It changes neither thread nor turn and is no news.
     """
 

@@ -8,11 +8,13 @@ from typing import Final
 
 from turnlog.engines.protocol import (
     Caps,
+    Damage,
     Engine,
     Outcome,
     OwnerId,
     Page,
     Record,
+    SnapshotPage,
     Tail,
     ThreadId,
     ThreadRow,
@@ -147,6 +149,16 @@ class FaultEngine:
         """See `Engine`."""
         with self._around("threads"):
             return self._engine.threads(thread=thread, before=before, limit=limit)
+
+    def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
+        """See `Engine`."""
+        with self._around("snapshot"):
+            return self._engine.snapshot(thread, turn, page=page)
+
+    def check(self, thread: ThreadId | None = None) -> Iterator[Damage]:
+        """See `Engine`. The places lie before and after the call that begins the search."""
+        with self._around("check"):
+            return self._engine.check(thread)
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`."""

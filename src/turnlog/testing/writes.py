@@ -6,7 +6,18 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from turnlog.engines.protocol import Chunk, Claim, Engine, Outcome, Phase, Record, ThreadRow, TurnRow, Write
+from turnlog.engines.protocol import (
+    Chunk,
+    Claim,
+    Engine,
+    Outcome,
+    Phase,
+    Record,
+    SnapshotPart,
+    ThreadRow,
+    TurnRow,
+    Write,
+)
 from turnlog.testing.clock import START_US
 
 
@@ -111,6 +122,55 @@ def note(thread: str, *, base: int, count: int = 1, updated_at: int = START_US, 
     """Events of the thread itself."""
     events = tuple(record(base + n, kind="thread_item", body=body) for n in range(1, count + 1))
     return Write(thread=thread, base=base, events=events, thread_row=thread_row(thread, updated_at=updated_at))
+
+
+def snapshot(
+    thread: str, turn: str, *pages: bytes, seq: int, first: int = 0, last: bool = True, keep: int = 20
+) -> Write:
+    """A part of a turn's snapshot."""
+    part = SnapshotPart(seq=seq, first=first, pages=pages, last=last, keep=keep)
+    return Write(thread=thread, turn=turn, snapshot=part)
+
+
+def imported_turn(thread: str, turn: str, *, key: str | None = None, phase: Phase = Phase.SETTLED) -> TurnRow:
+    """The row of a turn that is brought in; it names an owner, which the engine is to forget."""
+    return TurnRow(
+        thread=thread,
+        turn=turn,
+        key=key,
+        digest="digest",
+        phase=phase,
+        owner="elsewhere",
+        fence=9,
+        seq_first=1,
+        seq_last=9,
+        fold=b"imported fold",
+    )
+
+
+def ingest(
+    thread: str,
+    *events: Record,
+    base: int,
+    turns: Sequence[TurnRow],
+    importing: bool = True,
+    updated_at: int = START_US,
+) -> Write:
+    """A page of a thread that is brought in; of `turns`, the rows of those that have events in it."""
+    named = {event.turn for event in events}
+    return Write(
+        thread=thread,
+        base=base,
+        events=events,
+        thread_row=replace(thread_row(thread, updated_at=updated_at), importing=importing),
+        ingest=tuple(row for row in turns if row.turn in named),
+    )
+
+
+def rebuild(thread: str, *, base: int, thread_row: ThreadRow | None = None, turn_row: TurnRow | None = None) -> Write:
+    """Rows in the place of wrong ones."""
+    turn = None if turn_row is None else turn_row.turn
+    return Write(thread=thread, base=base, turn=turn, thread_row=thread_row, turn_row=turn_row, rebuild=True)
 
 
 def commit(engine: Engine, *writes: Write) -> list[Outcome]:

@@ -13,10 +13,31 @@ from pathlib import Path
 
 import apsw
 
-from turnlog.engines.asked import check_limit, check_page, check_position, check_read, check_tail
+from turnlog.engines.asked import (
+    check_limit,
+    check_page,
+    check_position,
+    check_read,
+    check_snapshot_page,
+    check_tail,
+)
 from turnlog.engines.decide import decide, needs
-from turnlog.engines.protocol import Caps, Outcome, OwnerId, Page, Record, Tail, ThreadId, ThreadRow, TurnRow, Write
+from turnlog.engines.protocol import (
+    Caps,
+    Damage,
+    Outcome,
+    OwnerId,
+    Page,
+    Record,
+    SnapshotPage,
+    Tail,
+    ThreadId,
+    ThreadRow,
+    TurnRow,
+    Write,
+)
 from turnlog.engines.sqlite import reads
+from turnlog.engines.sqlite.checking import Checker
 from turnlog.engines.sqlite.connect import BusyWait, check_header, open_reader, open_writer, prepare_file
 from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
@@ -24,6 +45,7 @@ from turnlog.engines.sqlite.faults import translated
 from turnlog.engines.sqlite.files import StoreFiles
 from turnlog.engines.sqlite.owners import OwnerLocks
 from turnlog.engines.sqlite.readers import Readers
+from turnlog.engines.sqlite.snapshots import read_snapshot
 from turnlog.engines.sqlite.store import store
 from turnlog.engines.sqlite.turns import TurnQuery, read_turns
 from turnlog.engines.sqlite.turnstile import Turnstile
@@ -97,7 +119,7 @@ class SqliteEngine:
         with self._writing() as db:
             stored = read_facts(db, needs(writes), lambda owner: self._alive(db, owner))
             decision = decide(writes, stored.facts)
-            if decision.threads:
+            if decision.threads or decision.snapshots:
                 store(db, decision, stored)
         if decision.threads:
             with self._news:
@@ -274,6 +296,18 @@ class SqliteEngine:
         with self._reading() as db:
             return reads.read_threads(db, thread, before, limit)
 
+    def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
+        """See `Engine`."""
+        check_snapshot_page(page)
+        with self._reading() as db:
+            return read_snapshot(db, thread, turn, page)
+
+    def check(self, thread: ThreadId | None = None) -> Iterator[Damage]:
+        """See `Engine`. The damage that SQLite itself can see is looked for in the whole store only."""
+        self._check_open()
+        checker = Checker(self._reading)
+        return checker.store() if thread is None else checker.thread(thread)
+
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once; other processes are noticed by polling."""
         if position:
@@ -285,8 +319,9 @@ class SqliteEngine:
                 if not position:
                     return [], number_bytes(reads.read_mark(db))
                 threads, mark = reads.read_changes(db, number_of(position))
+            position = number_bytes(mark)
             if threads or left <= 0:
-                return threads, number_bytes(mark)
+                return threads, position
             wait = min(left, WRITER_POLL_S)
             with self._news:
                 if seen == self._commits and not self._closed:

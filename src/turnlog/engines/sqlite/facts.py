@@ -12,6 +12,7 @@ import apsw
 from turnlog.engines.decide import Facts, Needs, Pair
 from turnlog.engines.protocol import OwnerId, ThreadRow, TurnRow
 from turnlog.engines.sqlite.rows import SqlRow, read_rows
+from turnlog.engines.sqlite.snapshots import snapshot_state
 from turnlog.engines.sqlite.turns import COLUMNS, turn_row
 from turnlog.events.ids import bytes_text, text_bytes
 
@@ -20,7 +21,7 @@ UNREAD: Final = bytes(bytearray(b"unread"))
 leaves it as it is. So it need not be read."""
 
 _THREADS: Final = """
-SELECT t.thread, t.id, t.head, t.rev, t.updated_at FROM carray(?) AS asked CROSS JOIN thread AS t
+SELECT t.thread, t.id, t.head, t.rev, t.updated_at, t.pinned, t.importing FROM carray(?) AS asked CROSS JOIN thread AS t
     ON t.thread = asked.value
 """
 
@@ -48,6 +49,8 @@ class Stored:
     """Rows as stored, while `facts` goes on with the batch."""
     places: dict[Pair, int] = field(default_factory=dict)
     """Taken in a turn's cluster."""
+    grown: set[Pair] = field(default_factory=set)
+    """Turns of which `places` is not what is stored."""
 
     def next_number(self) -> int:
         """A number greater than all before it. It counts as taken once a thread's mark is greater."""
@@ -67,16 +70,27 @@ def read_facts(db: apsw.Connection, needs: Needs, alive: Callable[[OwnerId], boo
             pair = (row.thread, row.turn)
             stored.turn_ids[pair], stored.places[pair], stored.turns[pair] = number, places, row
             stored.facts.learn(row)
+    for pair in needs.snapshots:
+        if pair in stored.turn_ids and (state := snapshot_state(db, stored.turn_ids[pair])) is not None:
+            stored.facts.snapshots[pair] = state
     return stored
 
 
 def _read_threads(db: apsw.Connection, needs: Needs, stored: Stored) -> None:
     stored.counter = db.execute("SELECT max(mark) FROM thread").get or 0
     names = tuple(text_bytes(name) for name in needs.threads)
-    for name_bytes, number, head, rev, updated_at in db.execute(_THREADS, (apsw.carray(names),)):
+    for name_bytes, number, head, rev, updated_at, pinned, importing in db.execute(_THREADS, (apsw.carray(names),)):
         name = bytes_text(name_bytes)
         stored.thread_ids[name] = number
-        stored.facts.threads[name] = ThreadRow(thread=name, head=head, rev=rev, updated_at=updated_at, fold=UNREAD)
+        stored.facts.threads[name] = ThreadRow(
+            thread=name,
+            head=head,
+            rev=rev,
+            updated_at=updated_at,
+            pinned=bool(pinned),
+            importing=bool(importing),
+            fold=UNREAD,
+        )
 
 
 def _asked(pairs: Iterable[Pair], thread_ids: dict[str, int]) -> list[SqlRow]:

@@ -26,6 +26,8 @@ _KINDS: Final[tuple[tuple[type[Exception], type[StoreError]], ...]] = (
     (apsw.CorruptError, StoreDamaged),
     # The header says that the file is ours before SQLite ever looks at it.
     (apsw.NotADBError, StoreDamaged),
+    # A text that is none: no text was stored so.
+    (UnicodeDecodeError, StoreDamaged),
     (apsw.ConnectionClosedError, StoreClosed),
     # Raised by files of ours, and let through by a VFS written in Python.
     (OSError, StoreUnavailable),
@@ -37,6 +39,6 @@ def translated() -> Iterator[None]:
     """Raise what goes wrong inside as a `StoreError`, with its cause. What has no name of its own is our defect."""
     try:
         yield
-    except (apsw.Error, OSError) as error:
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
         found = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), StoreError)
         raise found(detail=f"{type(error).__name__}: {error}") from error

@@ -11,13 +11,14 @@ import msgspec
 from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Chunk, Page, Record, Tail, ThreadRow
 from turnlog.engines.sqlite.cursors import number_bytes, thread_place, thread_place_bytes
-from turnlog.engines.sqlite.store import PLACE_BITS
+from turnlog.engines.sqlite.places import PLACE_BITS
+from turnlog.errors import StoreDamaged
 from turnlog.events.ids import bytes_text, text_bytes
 from turnlog.limits import READ_EVENTS_MAX
 
 _EVENT_COLUMNS: Final = "e.seq, t.turn, e.at, e.v, e.kind, e.body"
 _EVENTS: Final = f"event AS e LEFT JOIN turn AS t ON t.id = e.id >> {PLACE_BITS}"
-_THREAD_COLUMNS: Final = "t.updated_at, t.id, t.thread, t.head, t.rev, t.fold"
+_THREAD_COLUMNS: Final = "t.pinned, t.updated_at, t.id, t.thread, t.head, t.rev, t.importing, t.fold"
 
 _EventRow: TypeAlias = tuple[int, bytes | None, int, int, bytes, bytes]
 
@@ -84,7 +85,11 @@ def read_events(
         "kinds": msgspec.json.encode([text_bytes(kind).hex() for kind in kinds or ()]).decode(),
         "limit": limit + 1,
     }
-    return _event_page(db.execute(sql, values), limit, bytes_max)
+    try:
+        return _event_page(db.execute(sql, values), limit, bytes_max)
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
+        place = f"seq {before} or before" if reverse else f"the event after seq {after}"
+        raise StoreDamaged(detail=f"{place} of thread {thread!r}: {error}") from error
 
 
 def _within_turn() -> str:
@@ -102,12 +107,18 @@ def _within_turn() -> str:
 def _event_page(rows: apsw.Cursor, limit: int, bytes_max: int) -> Page[Record]:
     events: list[Record] = []
     size, more = 0, False
-    for row in rows:
-        if len(events) == limit or size >= bytes_max:
-            more = bool(events)
-            break
-        events.append(_record(row))
-        size += len(events[-1].body)
+    try:
+        for row in rows:
+            if len(events) == limit or size >= bytes_max:
+                more = True
+                break
+            events.append(_record(row))
+            size += len(events[-1].body)
+    except (apsw.CorruptError, UnicodeDecodeError):
+        # What is sound before the damage is a page of its own; the next one begins with it, and raises.
+        if not events:
+            raise
+        more = True
     rows.close(True)
     return Page(rows=tuple(events), next=number_bytes(events[-1].seq) if more else None)
 
@@ -125,25 +136,38 @@ def read_threads(db: apsw.Connection, thread: str | None, before: bytes | None, 
         sql = f"SELECT {_THREAD_COLUMNS} FROM thread AS t WHERE t.thread = ?"  # noqa: S608
         return Page(rows=tuple(_thread_row(row) for row in db.execute(sql, (text_bytes(thread),))))
     sql = f"""
-    SELECT {_THREAD_COLUMNS} FROM thread AS t WHERE (t.updated_at, t.id) < (?, ?)
-    ORDER BY t.updated_at DESC, t.id DESC LIMIT ?
+    SELECT {_THREAD_COLUMNS} FROM thread AS t
+    WHERE t.importing = 0 AND (t.pinned, t.updated_at, t.id) < (?, ?, ?)
+    ORDER BY t.pinned DESC, t.updated_at DESC, t.id DESC LIMIT ?
     """  # noqa: S608
     rows = list(db.execute(sql, (*thread_place(before), limit + 1)))
     shown = rows[:limit]
-    more = thread_place_bytes(*shown[-1][:2]) if shown and len(rows) > limit else None
+    more = thread_place_bytes(*shown[-1][:3]) if shown and len(rows) > limit else None
     return Page(rows=tuple(_thread_row(row) for row in shown), next=more)
 
 
-def _thread_row(row: tuple[int, int, bytes, int, int, bytes]) -> ThreadRow:
-    updated_at, _, thread, head, rev, fold = row
-    return ThreadRow(thread=bytes_text(thread), head=head, rev=rev, updated_at=updated_at, fold=fold)
+def _thread_row(row: tuple[int, int, int, bytes, int, int, int, bytes]) -> ThreadRow:
+    pinned, updated_at, _, thread, head, rev, importing, fold = row
+    return ThreadRow(
+        thread=bytes_text(thread),
+        head=head,
+        rev=rev,
+        updated_at=updated_at,
+        pinned=bool(pinned),
+        importing=bool(importing),
+        fold=fold,
+    )
 
 
 def read_changes(db: apsw.Connection, since: int) -> tuple[list[str], int]:
-    """Threads marked after `since`, in order of their marks, at most `READ_EVENTS_MAX`; and the last mark of them."""
-    sql = "SELECT thread, mark FROM thread WHERE mark > ? ORDER BY mark LIMIT ?"
+    """Threads marked after `since`, in order of their marks, at most `READ_EVENTS_MAX`; and the last mark of them.
+
+    Those that are being imported count, and are not told.
+    """
+    sql = "SELECT thread, mark, importing FROM thread WHERE mark > ? ORDER BY mark LIMIT ?"
     rows = list(db.execute(sql, (since, READ_EVENTS_MAX)))
-    return [bytes_text(thread) for thread, _ in rows], rows[-1][1] if rows else since
+    told = [bytes_text(thread) for thread, _, importing in rows if not importing]
+    return told, rows[-1][1] if rows else since
 
 
 def read_mark(db: apsw.Connection) -> int:

@@ -14,17 +14,15 @@ import msgspec
 from turnlog.engines.decide import Decision, Pair
 from turnlog.engines.protocol import Chunk, Record, ThreadRow, TurnRow
 from turnlog.engines.sqlite.facts import UNREAD, Stored
+from turnlog.engines.sqlite.places import PLACE_BITS, cluster_ids, place_id
 from turnlog.engines.sqlite.rows import SqlRow, write_rows
-from turnlog.errors import StoreError
+from turnlog.engines.sqlite.snapshots import store_parts
 from turnlog.events.ids import text_bytes
 
-PLACE_BITS: Final = 20
-"""Places in a cluster, as a power of two: more than a turn may have events."""
-
 _THREADS: Final = """
-INSERT OR ROLLBACK INTO thread (id, thread, head, rev, updated_at, mark, fold) VALUES {rows}
+INSERT OR ROLLBACK INTO thread (id, thread, head, rev, updated_at, mark, fold, pinned, importing) VALUES {rows}
 ON CONFLICT (id) DO UPDATE SET head = excluded.head, rev = excluded.rev, updated_at = excluded.updated_at,
-    mark = excluded.mark, fold = excluded.fold
+    mark = excluded.mark, fold = excluded.fold, pinned = excluded.pinned, importing = excluded.importing
 """
 
 # Without the columns that drafts leave alone, and the index of one of them.
@@ -39,8 +37,11 @@ INSERT OR ROLLBACK INTO turn
     (id, thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, places, fold)
 VALUES {rows}
 ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, owner = excluded.owner, fence = excluded.fence,
-    seq_last = excluded.seq_last, places = excluded.places, fold = excluded.fold
+    seq_first = excluded.seq_first, seq_last = excluded.seq_last, places = excluded.places, fold = excluded.fold
 """
+
+# The greatest place alone: what is stored may have holes.
+_PLACES: Final = f"SELECT (max(id) & {(1 << PLACE_BITS) - 1}) + 1 FROM event WHERE id BETWEEN ? AND ?"  # noqa: S608
 
 _EVENTS: Final = "INSERT OR ROLLBACK INTO event (id, thread, seq, at, v, kind, body) VALUES {rows}"
 
@@ -59,6 +60,7 @@ def store(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
     for name in decision.threads:
         if name not in stored.thread_ids:
             stored.thread_ids[name] = stored.next_number()
+    _find_places(db, decision, stored)
     events = _event_rows(decision, stored)
     turns = _turn_rows(decision, stored)
     # The marks come last: they are the greatest numbers, and that is how the next batch knows which are taken.
@@ -66,6 +68,13 @@ def store(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
     write_rows(db, _TURNS, turns)
     write_rows(db, _EVENTS, events)
     _store_drafts(db, decision, stored)
+    store_parts(db, decision.snapshots, stored.thread_ids, stored.turn_ids)
+
+
+def _find_places(db: apsw.Connection, decision: Decision, stored: Stored) -> None:
+    for pair in decision.rebuilt:
+        stored.places[pair] = db.execute(_PLACES, cluster_ids(_turn_id(pair, stored))).get or 0
+        stored.grown.add(pair)
 
 
 def _event_rows(decision: Decision, stored: Stored) -> list[SqlRow]:
@@ -83,9 +92,8 @@ def _event_rows(decision: Decision, stored: Stored) -> list[SqlRow]:
             cluster = _turn_id(pair, stored)
             place = stored.places.get(pair, 0)
             stored.places[pair] = place + 1
-        if place >> PLACE_BITS:
-            raise StoreError(detail=f"a turn has more than {1 << PLACE_BITS} events")
-        rows.append(_event_row(cluster << PLACE_BITS | place, stored.thread_ids[name], event))
+            stored.grown.add(pair)
+        rows.append(_event_row(place_id(cluster, place), stored.thread_ids[name], event))
     return rows
 
 
@@ -111,7 +119,7 @@ def _store_threads(db: apsw.Connection, decision: Decision, stored: Stored) -> N
 
 
 def _thread_row(number: int, row: ThreadRow, mark: int) -> SqlRow:
-    return number, text_bytes(row.thread), row.head, row.rev, row.updated_at, mark, row.fold
+    return number, text_bytes(row.thread), row.head, row.rev, row.updated_at, mark, row.fold, row.pinned, row.importing
 
 
 def _turn_rows(decision: Decision, stored: Stored) -> list[SqlRow]:
@@ -120,7 +128,7 @@ def _turn_rows(decision: Decision, stored: Stored) -> list[SqlRow]:
     return [
         _turn_row(_turn_id(pair, stored), stored.thread_ids[row.thread], row, stored.places.get(pair, 0))
         for pair, row in rows
-        if row != stored.turns.get(pair)
+        if row != stored.turns.get(pair) or pair in stored.grown
     ]
 
 

@@ -49,16 +49,16 @@ class TurnQuery:
 
 def read_turns(db: apsw.Connection, query: TurnQuery, before: bytes | None, limit: int) -> Page[TurnRow]:
     """See `Engine.turns`."""
-    updated_at, number = (
-        thread_place(before) if query.by_thread else (0, INT64_MAX if before is None else number_of(before))
+    pinned, updated_at, number = (
+        thread_place(before) if query.by_thread else (0, 0, INT64_MAX if before is None else number_of(before))
     )
-    values = {"updated_at": updated_at, "number": number, "limit": limit + 1}
+    values = {"pinned": pinned, "updated_at": updated_at, "number": number, "limit": limit + 1}
     rows = list(db.execute(_statement(query), {**values, **query.values()}))
     shown = rows[:limit]
     more = None
     if shown and len(rows) > limit:
-        more = thread_place_bytes(*shown[-1][:2]) if query.by_thread else number_bytes(shown[-1][1])
-    return Page(rows=tuple(turn_row(row[2:]) for row in shown), next=more)
+        more = thread_place_bytes(*shown[-1][:3]) if query.by_thread else number_bytes(shown[-1][2])
+    return Page(rows=tuple(turn_row(row[3:]) for row in shown), next=more)
 
 
 def _statement(query: TurnQuery) -> str:
@@ -66,21 +66,24 @@ def _statement(query: TurnQuery) -> str:
     if query.open_only:
         conditions.append("t.phase < 2")
     if query.by_thread:
+        place = "n.importing = 0 AND (n.pinned, n.updated_at, n.id) < (:pinned, :updated_at, :number)"
         return f"""
-        SELECT n.updated_at, n.id, {COLUMNS} FROM thread AS n CROSS JOIN turn AS t
+        SELECT n.pinned, n.updated_at, n.id, {COLUMNS} FROM thread AS n CROSS JOIN turn AS t
             ON t.id = (SELECT max(id) FROM turn WHERE thread = n.id)
-        WHERE {" AND ".join(["(n.updated_at, n.id) < (:updated_at, :number)", *conditions])}
-        ORDER BY n.updated_at DESC, n.id DESC LIMIT :limit
+        WHERE {" AND ".join([place, *conditions])}
+        ORDER BY n.pinned DESC, n.updated_at DESC, n.id DESC LIMIT :limit
         """  # noqa: S608
     if query.thread is not None:
         thread = "(SELECT id FROM thread WHERE thread = :thread)"
         conditions.append(f"t.thread = {thread}")
         if query.latest_each:
             conditions.append(f"t.id = (SELECT max(id) FROM turn WHERE thread = {thread})")  # noqa: S608
+    else:
+        conditions.append("n.importing = 0")
     # Left alone, the planner would walk every turn there is rather than sort the few open ones.
     index = "INDEXED BY turn_open" if query.open_only and not query.named and not query.latest_each else ""
     return f"""
-    SELECT 0, t.id, {COLUMNS} FROM turn AS t {index} CROSS JOIN thread AS n ON n.id = t.thread
+    SELECT 0, 0, t.id, {COLUMNS} FROM turn AS t {index} CROSS JOIN thread AS n ON n.id = t.thread
     WHERE {" AND ".join(["t.id < :number", *conditions])} ORDER BY t.id DESC LIMIT :limit
     """  # noqa: S608
 

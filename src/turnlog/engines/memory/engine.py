@@ -6,24 +6,39 @@ process would, and leaves its lease rows.
 
 from __future__ import annotations
 
-import secrets
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
 from typing import TypeVar
 
-from turnlog.engines.asked import NUMBER_BYTES, check_limit, check_page, check_position, check_read, check_tail
-from turnlog.engines.decide import Decision, Facts, decide, needs
+from turnlog.engines.asked import (
+    check_limit,
+    check_page,
+    check_position,
+    check_read,
+    check_snapshot_page,
+    check_tail,
+)
+from turnlog.engines.decide import Facts, SnapshotState, decide, needs
+from turnlog.engines.memory.checking import damage_of
+from turnlog.engines.memory.store import (
+    MemoryStore,
+    check_unique,
+    marked_since,
+    number_bytes,
+    store,
+    thread_place,
+    threads_newest_first,
+    turns_newest_first,
+)
 from turnlog.engines.protocol import (
     Caps,
-    Chunk,
+    Damage,
     Outcome,
     OwnerId,
     Page,
     Phase,
     Record,
+    SnapshotPage,
     Tail,
     ThreadId,
     ThreadRow,
@@ -35,40 +50,6 @@ from turnlog.events.clock import Clock
 from turnlog.limits import READ_EVENTS_MAX
 
 T = TypeVar("T")
-
-
-@dataclass
-class _Thread:
-    """A thread: `number` is its place among all that was ever created, `mark` that of its last change."""
-
-    number: int
-    row: ThreadRow
-    mark: int = 0
-    events: list[Record] = field(default_factory=list)
-    turns: dict[str, TurnRow] = field(default_factory=dict)
-    """In order of creation."""
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Of turns, from the same counter as `number`."""
-    keys: dict[str, str] = field(default_factory=dict)
-    retries: dict[str, str] = field(default_factory=dict)
-    chunks: list[Chunk] = field(default_factory=list)
-
-
-class MemoryStore:
-    """What the engines of several imagined processes share."""
-
-    def __init__(self) -> None:
-        self.epoch = secrets.token_hex(8)
-        self.changed = threading.Condition()
-        self.threads: dict[str, _Thread] = {}
-        self.leases: dict[OwnerId, float] = {}
-        self.locks: dict[OwnerId, MemoryEngine] = {}
-        self.count = 0
-
-    def next_number(self) -> int:
-        """A number greater than all before it."""
-        self.count += 1
-        return self.count
 
 
 class MemoryEngine:
@@ -91,12 +72,12 @@ class MemoryEngine:
 
     def commit(self, writes: Sequence[Write]) -> list[Outcome]:
         """See `Engine`."""
-        with self._open_store() as store:
+        with self._open_store() as kept:
             decision = decide(writes, self._facts(writes))
-            _check_unique(store, decision)
-            _store(store, decision)
+            check_unique(kept, decision)
+            store(kept, decision)
             if decision.threads:
-                store.changed.notify_all()
+                kept.changed.notify_all()
             return decision.outcomes
 
     def _facts(self, writes: Sequence[Write]) -> Facts:
@@ -111,6 +92,9 @@ class MemoryEngine:
         for name, retried in wanted.retries:
             if name in threads and retried in threads[name].retries:
                 facts.learn(threads[name].turns[threads[name].retries[retried]])
+        for name, turn in wanted.snapshots:
+            if name in threads and (found := threads[name].snapshots.get(turn)) is not None:
+                facts.snapshots[name, turn] = SnapshotState(found.seq, len(found.pages), found.whole)
         return facts
 
     def _alive(self, owner: OwnerId) -> bool:
@@ -186,7 +170,7 @@ class MemoryEngine:
             size += len(wanted[count].body)
             count += 1
         more = 0 < count < len(wanted)
-        return Page(rows=tuple(wanted[:count]), next=_number_bytes(wanted[count - 1].seq) if more else None)
+        return Page(rows=tuple(wanted[:count]), next=number_bytes(wanted[count - 1].seq) if more else None)
 
     def turns(
         self,
@@ -214,7 +198,7 @@ class MemoryEngine:
             )
 
         with self._open_store() as store:
-            rows = (pair for pair in _turns_newest_first(store, thread, latest_each) if wanted(pair[1]))
+            rows = (pair for pair in turns_newest_first(store, thread, latest_each) if wanted(pair[1]))
             return _page([(place, row) for place, row in rows if before is None or place < before], limit)
 
     def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
@@ -223,8 +207,23 @@ class MemoryEngine:
         with self._open_store() as store:
             if thread is not None:
                 return Page(rows=(store.threads[thread].row,) if thread in store.threads else ())
-            rows = [(_thread_place(t), t.row) for t in _threads_newest_first(store)]
+            rows = [(thread_place(t), t.row) for t in threads_newest_first(store)]
             return _page([(place, row) for place, row in rows if before is None or place < before], limit)
+
+    def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
+        """See `Engine`."""
+        check_snapshot_page(page)
+        with self._open_store() as store:
+            found = store.threads[thread].snapshots.get(turn) if thread in store.threads else None
+            if found is None or not found.whole or page >= len(found.pages):
+                return None
+            return SnapshotPage(seq=found.seq, page=page, pages=len(found.pages), body=found.pages[page])
+
+    def check(self, thread: ThreadId | None = None) -> Iterator[Damage]:
+        """See `Engine`."""
+        with self._open_store() as store:
+            wanted = [name for name in store.threads if thread in (None, name)]
+            return iter([damage for name in wanted for damage in damage_of(store.threads[name])])
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once."""
@@ -232,12 +231,12 @@ class MemoryEngine:
             check_position("position", position)
         with self._open_store() as store:
             if not position:
-                return [], _number_bytes(store.count)
+                return [], number_bytes(store.count)
             since = int.from_bytes(position, "big")
-            store.changed.wait_for(lambda: self._closed or _marked_since(store, since), timeout)
+            store.changed.wait_for(lambda: self._closed or marked_since(store, since), timeout)
             self._check_open()
-            marked = sorted((thread.mark, name) for name, thread in _marked_since(store, since))[:READ_EVENTS_MAX]
-            return [name for _, name in marked], _number_bytes(marked[-1][0]) if marked else position
+            marked = sorted((thread.mark, name) for name, thread in marked_since(store, since))[:READ_EVENTS_MAX]
+            return [name for _, name in marked], number_bytes(marked[-1][0]) if marked else position
 
     def rest(self) -> None:
         """See `Engine`. There is nothing to do."""
@@ -259,87 +258,6 @@ class MemoryEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed
-
-
-def _store(store: MemoryStore, decision: Decision) -> None:
-    for name, row in decision.threads.items():
-        if name not in store.threads:
-            store.threads[name] = _Thread(store.next_number(), row)
-        store.threads[name].row = row
-    for (name, turn), turn_row in decision.turns.items():
-        thread = store.threads[name]
-        if turn not in thread.turns:
-            thread.numbers[turn] = store.next_number()
-        thread.turns[turn] = turn_row
-        if turn_row.key is not None:
-            thread.keys[turn_row.key] = turn
-        if turn_row.retry_of is not None:
-            thread.retries[turn_row.retry_of] = turn
-    for name, event in decision.events:
-        store.threads[name].events.append(event)
-    for (name, turn), drafts in decision.drops.items():
-        thread = store.threads[name]
-        thread.chunks = [c for c in thread.chunks if c.turn != turn or c.draft not in drafts]
-    for (name, _), chunks in decision.chunks.items():
-        store.threads[name].chunks += chunks
-    for name in decision.threads:
-        store.threads[name].chunks.sort(key=lambda chunk: chunk.chunk_rev)
-        store.threads[name].mark = store.next_number()
-
-
-def _check_unique(store: MemoryStore, decision: Decision) -> None:
-    """Raise `StoreError` if storing the decision would break promise 5: a defect of the caller, not a refusal."""
-    for name, event in decision.events:
-        if name in store.threads and event.seq <= len(store.threads[name].events):
-            raise StoreError(detail=f"seq {event.seq} exists")
-    for name in {name for name, _ in decision.turns}:
-        rows = dict(store.threads[name].turns) if name in store.threads else {}
-        rows |= {turn: row for (thread, turn), row in decision.turns.items() if thread == name}
-        if sum(row.phase is Phase.STARTED for row in rows.values()) > 1:
-            raise StoreError(detail="a thread has at most one started turn")
-        for names in ([row.key for row in rows.values()], [row.retry_of for row in rows.values()]):
-            given = [text for text in names if text is not None]
-            if len(given) != len(set(given)):
-                raise StoreError(detail="a key and a retried turn name one turn")
-
-
-def _threads_newest_first(store: MemoryStore) -> list[_Thread]:
-    return sorted(store.threads.values(), key=_thread_place, reverse=True)
-
-
-def _turns_newest_first(
-    store: MemoryStore, name: ThreadId | None, latest_each: bool
-) -> Iterator[tuple[bytes, TurnRow]]:
-    """Turn rows with their places: one order for all turns, and the order of threads for their latest turns."""
-    if name is not None:
-        thread = store.threads.get(name)
-        turns = {} if thread is None else thread.turns
-        for row in islice(reversed(turns.values()), 1 if latest_each else None):
-            yield _number_bytes(store.threads[name].numbers[row.turn]), row
-    elif latest_each:
-        for thread in _threads_newest_first(store):
-            if thread.turns:
-                yield _thread_place(thread), next(reversed(thread.turns.values()))
-    else:
-        rows = [
-            (_number_bytes(thread.numbers[row.turn]), row)
-            for thread in store.threads.values()
-            for row in thread.turns.values()
-        ]
-        yield from sorted(rows, key=lambda pair: pair[0], reverse=True)
-
-
-def _thread_place(thread: _Thread) -> bytes:
-    """Bytes that sort as (updated_at, number): the offset makes negative times sort below positive ones."""
-    return _number_bytes(thread.row.updated_at + 2**63) + _number_bytes(thread.number)
-
-
-def _number_bytes(number: int) -> bytes:
-    return number.to_bytes(NUMBER_BYTES, "big")
-
-
-def _marked_since(store: MemoryStore, since: int) -> list[tuple[str, _Thread]]:
-    return [(name, thread) for name, thread in store.threads.items() if thread.mark > since]
 
 
 def _page(rows: Sequence[tuple[bytes, T]], limit: int) -> Page[T]:
