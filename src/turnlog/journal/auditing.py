@@ -1,0 +1,295 @@
+"""Auditing a store: reads it thread by thread, and tells only what stands still.
+
+Events never change, so what is wrong in them is told as they pass by. Rows, drafts and owners move with their writers:
+they are looked at where the thread's head is the same before and after, and again where it was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from turnlog.engines.protocol import Damage, Engine, Phase, ThreadRow, TurnRow
+from turnlog.errors import RecordDamaged, StoreDamaged, UnknownThread
+from turnlog.events.ids import check_thread_id
+from turnlog.events.kinds import Event, ThreadLate, Unknown
+from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone
+from turnlog.folds.audit import ThreadAudit, ThreadFacts, set_aside
+from turnlog.folds.audit_turn import ROW, TurnFacts
+from turnlog.folds.findings import Finding, FindingKind, finding
+from turnlog.folds.pages import differs
+from turnlog.folds.states import TERMINAL
+from turnlog.folds.thread import ThreadFold, decode_thread_fold, fold_thread
+from turnlog.folds.turn import TurnView, decode_view
+from turnlog.journal.records import read_events, refold_turn, turn_view
+from turnlog.journal.state import thread_row
+from turnlog.journal.traces import covered, fold_settled
+from turnlog.limits import DEAD_OWNERS_MAX, PAGE_ROWS, RESEAL_TRIES_MAX
+
+REPAIRS = frozenset({ThreadRepaired.kind, ThreadRepairUndone.kind})
+THREAD_ROW = "thread row"
+
+
+def audit_store(engine: Engine) -> Iterator[Finding]:
+    """Findings of everything: of the store, then thread by thread as the list has them."""
+    yield from dead_leases(engine)
+    for damage in engine.check():
+        yield from damage_findings(damage)
+    for name in thread_names(engine):
+        if isinstance(name, Finding):
+            yield name
+        else:
+            yield from ThreadAuditing(engine, name).findings()
+
+
+def audit_thread(engine: Engine, thread: str) -> Iterator[Finding]:
+    """Findings of one thread. Raises `UnknownThread` at once."""
+    if not engine.threads(thread=check_thread_id(thread), limit=1).rows:
+        raise UnknownThread(thread=thread)
+    return _audit_thread(engine, thread)
+
+
+def _audit_thread(engine: Engine, thread: str) -> Iterator[Finding]:
+    for damage in engine.check(thread):
+        yield from damage_findings(damage)
+    yield from ThreadAuditing(engine, thread).findings()
+
+
+def thread_names(engine: Engine) -> Iterator[str | Finding]:
+    """All threads of the lists, the last changed first; at the end what keeps the rest from being listed."""
+    before: bytes | None = None
+    while True:
+        try:
+            page = engine.threads(before=before, limit=PAGE_ROWS)
+        except StoreDamaged as damage:
+            yield finding("unreadable", "thread rows", f"threads from here on cannot be listed: {damage.detail}")
+            return
+        yield from (row.thread for row in page.rows)
+        if page.next is None:
+            return
+        before = page.next
+
+
+def dead_leases(engine: Engine) -> Iterator[Finding]:
+    """Leases of dead owners that have nothing left to settle."""
+    for owner in engine.dead_owners(limit=DEAD_OWNERS_MAX):
+        try:
+            rows = engine.turns(owner=owner, open_only=True, limit=1).rows
+        except StoreDamaged:
+            continue
+        if not rows:
+            yield finding("dead_lease", f"owner {owner}", "its owner is dead and owns no open turn", repairable=True)
+
+
+def damage_findings(damage: Damage) -> Iterator[Finding]:
+    """What an engine tells, but for what the audit of the events itself tells better: each with its event."""
+    if damage.what == "head" or damage.seq is not None:
+        return
+    place = "store" if damage.thread is None else "thread" if damage.turn is None else "turn"
+    yield finding(
+        damage.what, place, damage.detail, thread=damage.thread, turn=damage.turn, seq=damage.seq, repairable=False
+    )
+
+
+class ThreadAuditing:
+    """One audit of one thread."""
+
+    def __init__(self, engine: Engine, thread: str) -> None:
+        self._engine = engine
+        self._thread = thread
+        self._dead: set[str] | None = None
+        self._unread: dict[str, str] = {}
+        """Turns whose rows cannot be read, and why: bounded by the findings."""
+        self.fold = ThreadFold()
+        self.events = 0
+
+    def findings(self) -> Iterator[Finding]:
+        """All of them, in order of seq, then what can be told at the head."""
+        repairs = read_events(self._engine, self._thread, 0, kinds=REPAIRS)
+        audit = ThreadAudit(
+            ThreadFacts(
+                thread=self._thread,
+                aside=set_aside(repairs),
+                turn=self._turn,
+                ended=self._ended,
+                refold=self._refold,
+                late=self._is_late,
+                floor=self._engine.tail(self._thread, after=0, rev=0, limit=0).floor,
+            )
+        )
+        yield from self._read(audit)
+        yield from self._at_head(audit)
+        yield from self._rows(audit)
+
+    def _read(self, audit: ThreadAudit) -> Iterator[Finding]:
+        for event in read_events(self._engine, self._thread, audit.last):
+            if event.seq > audit.last:
+                self.fold = fold_thread(self.fold, event)
+            self.events += 1
+            yield from (found for found in audit.event(event) if not self._is_unread(found))
+
+    def _is_unread(self, found: Finding) -> bool:
+        """A row that cannot be read is not a row that is not there."""
+        return found.kind == "orphan" and found.turn in self._unread
+
+    def _at_head(self, audit: ThreadAudit) -> Iterator[Finding]:
+        """What can be told where nothing moves; of a thread that never stands still, nothing."""
+        for _ in range(RESEAL_TRIES_MAX):
+            row = self._thread_row()
+            if row is None:
+                return
+            self._dead = None
+            found = [*audit.end(row.head, self._drafts(row)), *self._thread_findings(audit, row)]
+            if self._thread_row() == row and not self._more(audit):
+                yield from found
+                return
+            yield from self._read(audit)
+
+    def _more(self, audit: ThreadAudit) -> bool:
+        """Whether there are events behind the last one that was read."""
+        return next(read_events(self._engine, self._thread, audit.last), None) is not None
+
+    def _thread_row(self) -> ThreadRow | None:
+        return next(iter(self._engine.threads(thread=self._thread, limit=1).rows), None)
+
+    def _drafts(self, row: ThreadRow) -> list[tuple[str, str]]:
+        tail = self._engine.tail(self._thread, after=row.head, rev=0, limit=1)
+        return list(dict.fromkeys((chunk.turn, chunk.draft) for chunk in tail.chunks))
+
+    def _thread_findings(self, audit: ThreadAudit, row: ThreadRow) -> Iterator[Finding]:
+        if row.head < audit.last:
+            detail = f"the row says that the head is {row.head}, and events go on to {audit.last}"
+            yield self._own("head", THREAD_ROW, detail, repairable=True)
+        if row.importing:
+            detail = "the copy of this thread has not come to its end; whoever makes it may be at work"
+            yield self._own("unfinished_fork", THREAD_ROW, detail, repairable=True)
+            return
+        fields = sorted(self._differing(audit, row))
+        if fields:
+            detail = f"the row differs from the events in {', '.join(fields)}"
+            yield self._own("thread_row_differs", THREAD_ROW, detail, repairable=True)
+
+    def _differing(self, audit: ThreadAudit, row: ThreadRow) -> Iterator[str]:
+        """Fields of the row that are not what the events make of them; where events are lost, the row knows better."""
+        try:
+            stored = decode_thread_fold(row.fold)
+        except RecordDamaged:
+            yield "fold"
+            return
+        if not audit.sure:
+            return
+        expected = thread_row(row.thread, self.fold)
+        for name in ("updated_at", "pinned"):
+            if getattr(row, name) != getattr(expected, name):
+                yield name
+        for name in ThreadFold.__struct_fields__:
+            if getattr(stored, name) != getattr(self.fold, name):
+                yield name
+
+    # --- rows --------------------------------------------------------------------------------------------------
+
+    def _rows(self, audit: ThreadAudit) -> Iterator[Finding]:
+        """What rows tell that no event does: rows without events, and rows that cannot be read."""
+        for turn, why in self._unread.items():
+            yield self._own("unreadable", ROW, why, turn=turn)
+        before: bytes | None = None
+        while True:
+            try:
+                page = self._engine.turns(thread=self._thread, before=before, limit=PAGE_ROWS)
+            except StoreDamaged as damage:
+                yield self._own("unreadable", "turn rows", f"rows from here on cannot be listed: {damage.detail}")
+                return
+            for row in page.rows:
+                yield from self._row(audit, row)
+            if page.next is None:
+                return
+            before = page.next
+
+    def _row(self, audit: ThreadAudit, row: TurnRow) -> Iterator[Finding]:
+        if row.seq_first <= audit.last and self._first(row) is None:
+            yield self._own("orphan", ROW, "none of its events is in the store", turn=row.turn)
+        elif row.phase is Phase.SETTLED and self._differing_snapshot(row) is not None:
+            entry = self._differing_snapshot(row)  # once more: it may have been replaced in between
+            if entry is not None:
+                detail = f"the snapshot of its timeline differs from its events at entry {entry}"
+                yield self._own("snapshot_differs", "snapshot", detail, turn=row.turn, repairable=True)
+
+    def _first(self, row: TurnRow) -> Event | None:
+        return next(read_events(self._engine, self._thread, 0, turn=row.turn), None)
+
+    def _differing_snapshot(self, row: TurnRow) -> int | None:
+        """The first entry in which a snapshot differs. One that covers less than there is, nobody reads."""
+        try:
+            first = self._engine.snapshot(self._thread, row.turn)
+        except StoreDamaged:
+            return 0
+        view = turn_view(self._engine, row)
+        if first is None or first.seq < covered(row, view):
+            return None
+        if first.seq > covered(row, view):
+            return 0
+        try:
+            return differs(self._pages(row.turn, first.pages), fold_settled(self._engine, row, view))
+        except RecordDamaged:
+            return None
+
+    def _pages(self, turn: str, pages: int) -> Iterator[bytes]:
+        """The pages of a snapshot; one that cannot be had is empty, which no page is."""
+        for number in range(pages):
+            try:
+                page = self._engine.snapshot(self._thread, turn, page=number)
+            except StoreDamaged:
+                page = None
+            yield b"" if page is None else page.body
+
+    # --- facts -------------------------------------------------------------------------------------------------
+
+    def _stored(self, turn: str) -> TurnRow | None:
+        try:
+            return next(iter(self._engine.turns(thread=self._thread, turn=turn, limit=1).rows), None)
+        except StoreDamaged as damage:
+            self._unread[turn] = f"the store cannot read its row: {damage.detail}"
+            return None
+
+    def _turn(self, turn: str) -> TurnFacts | None:
+        row = self._stored(turn)
+        if row is None:
+            return None
+        try:
+            view: TurnView | None = decode_view(row.fold)
+        except RecordDamaged:
+            view = None
+        return TurnFacts(
+            turn=row.turn,
+            key=row.key,
+            digest=row.digest,
+            retry_of=row.retry_of,
+            phase=int(row.phase),
+            alive=row.phase is Phase.SETTLED or self._alive(row.owner),
+            seq_first=row.seq_first,
+            seq_last=row.seq_last,
+            view=view,
+        )
+
+    def _alive(self, owner: str | None) -> bool:
+        if self._dead is None:
+            self._dead = set(self._engine.dead_owners(limit=DEAD_OWNERS_MAX))
+        return owner is not None and owner not in self._dead
+
+    def _ended(self, turn: str, before: int) -> int | None:
+        ends = read_events(self._engine, self._thread, 0, before=before, turn=turn, kinds=TERMINAL)
+        return next((event.seq for event in ends if not isinstance(event.body, Unknown)), None)
+
+    def _refold(self, turn: str) -> TurnView | None:
+        row = self._stored(turn)
+        return None if row is None else refold_turn(self._engine, row)
+
+    def _is_late(self, turn: str, seq: int) -> bool:
+        if seq < 1:
+            return False
+        event = next(read_events(self._engine, self._thread, seq - 1, before=seq + 1), None)
+        return event is not None and isinstance(event.body, ThreadLate) and event.body.of == turn
+
+    def _own(
+        self, kind: FindingKind, place: str, detail: str, *, turn: str | None = None, repairable: bool = False
+    ) -> Finding:
+        return finding(kind, place, detail, thread=self._thread, turn=turn, repairable=repairable)
