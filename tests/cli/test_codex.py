@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from tests.agents.codex.homes import write_home
+from tests.agents.codex.running import WAIT_S, processes_of
 from tests.cli.calling import Caller
 from tests.web.serving import Serving
 from turnlog.testing.responses_answers import shell, text
@@ -58,6 +58,9 @@ def test_without_codex_nothing_is_submitted(call: Caller, folder: Path, environm
         old.chmod(stat.S_IRWXU)
         assert asked.returncode == 1
         assert problem in asked.stderr and asked.stderr.count(b"\n") == 1
+        served = call.process("serve", "--agent", "codex", environment={**environment, "CODEX_BIN": str(binary)})
+        assert (served.returncode, served.stdout) == (1, b"")
+        assert problem in served.stderr and served.stderr.count(b"\n") == 1
     assert not call.store.exists()
 
 
@@ -110,7 +113,7 @@ def test_a_stopped_question_leaves_no_codex(
         assert terminal.wait() == 130
     (turn,) = call.read("show", "t")["turns"]
     assert (turn["state"], turn["reason"]) == ("interrupted", "cancelled")
-    assert not servers_of(environment["CODEX_HOME"])
+    assert not processes_of(environment["CODEX_HOME"])
 
 
 def test_codex_is_served(
@@ -126,36 +129,34 @@ def test_codex_is_served(
         posted = httpx.post(f"{server.url}/api/threads/t/turns", json={"content": "make it"})
         turn = posted.json()["turn"]
         place = f"{server.url}/api/threads/t/turns/{turn}"
-        wait_for(place, lambda entry: entry["kind"] == "approval" and entry["status"] == "waiting")
+        wait_for(place, lambda event: event["kind"] == "step" and event["body"].get("status") == "waiting")
+        assert ("approval", "waiting", None) in entries_of(place)
         decided = httpx.post(f"{place}/decisions/approval-1", json={"value": "accept"})
         assert decided.status_code in (200, 202), decided.text
-        wait_for(place, lambda entry: entry["text"] == "Done." and entry["status"] == "succeeded")
+        wait_for(place, lambda event: event["kind"] == "completed")
+        assert {("approval", "succeeded", None), ("message", "succeeded", "Done.")} <= entries_of(place)
         assert (folder / "made.txt").exists()
-        assert servers_of(environment["CODEX_HOME"])
+        assert any("app-server" in line for line in processes_of(environment["CODEX_HOME"]).values())
         server.terminate()
-    assert not servers_of(environment["CODEX_HOME"])
+    assert not processes_of(environment["CODEX_HOME"])
 
 
-def wait_for(place: str, wanted: Any) -> None:
-    """Follow a turn's thread until its timeline has a wanted entry."""
-    with httpx.stream(
-        "GET", place.partition("/turns/")[0] + "/events", headers={"Accept": "text/event-stream"}
-    ) as told:
-        for _ in told.iter_lines():
-            if any(wanted(entry) for entry in httpx.get(place).raise_for_status().json()["entries"]):
+def wait_for(place: str, wanted: Callable[[Any], bool]) -> None:
+    """Follow the events of a turn's thread until one is wanted."""
+    events = place.partition("/turns/")[0] + "/events"
+    with httpx.stream("GET", events, headers={"Accept": "text/event-stream"}, timeout=WAIT_S) as told:
+        assert told.status_code == 200, told.read()
+        name = ""
+        for line in told.iter_lines():
+            field, _, data = line.partition(": ")
+            name = data if field == "event" else name
+            if field == "data" and name == "event" and wanted(json.loads(data)):
                 return
     raise AssertionError("the stream ended before")
 
 
-def servers_of(home: str) -> list[str]:
-    """The processes that have this folder as their Codex home."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            ours = f"CODEX_HOME={home}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if ours and b"app-server" in command:
-            found.append(pid)
-    return found
+def entries_of(place: str) -> set[tuple[str, str, str | None]]:
+    """The kinds, states and texts that a turn's trace shows now; a store that is busy is asked again."""
+    while (answer := httpx.get(place, timeout=WAIT_S)).status_code == 503:
+        assert "retry-after" in answer.headers, answer.text
+    return {(entry["kind"], entry["status"], entry["text"]) for entry in answer.raise_for_status().json()["entries"]}

@@ -4,6 +4,9 @@ Codex marks each part of a message with a kind. Only kinds that are known to be 
 kinds of context keep coming. Marks decide where there are any: a person may really have typed an
 `<environment_context>`. Without marks, as in old files, a message is context by its role, or when every part of it is
 wholly one of the known wrappers.
+
+Today only the live agent asks here; the reading of old files, which is what the rules without marks are for, comes with
+their importers.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ def test_an_unreachable_model_ends_the_turn() -> None:
 
 
 def test_trap_6_a_model_that_never_answers_meets_the_idle_limit() -> None:
-    """Codex itself would wait for ever for the headers of an answer: our idle limit ends the turn, and says so."""
+    """Codex itself would wait for ever for the headers of an answer: our idle limit ends the turn, and says so
+    (trap 6)."""
 
     async def main(stage: Stage) -> None:
         stage.endpoint.script(hang(headers=False))
@@ -151,7 +152,8 @@ def test_trap_6_a_model_that_never_answers_meets_the_idle_limit() -> None:
 
 
 def test_trap_6_endless_reconnecting_meets_the_idle_limit() -> None:
-    """A Codex that tries to connect for ever says so again and again; that is silence, and ends at the idle limit."""
+    """A Codex that tries to connect for ever says so again and again; that is silence, and ends at the idle limit
+    (trap 6)."""
 
     async def main(stage: Stage) -> None:
         config = stage.folder / "home" / "config.toml"
@@ -182,7 +184,7 @@ def test_the_hard_limit_ends_a_turn_that_is_never_silent() -> None:
 
 def test_trap_4_and_7_a_stopped_answer_stays_and_the_next_turn_knows_it() -> None:
     """Stopped in mid-answer: the text stays as the answer's beginning, Codex's own mark of the abort is no item, and
-    the next turn's model is given the text, which Codex itself has forgotten."""
+    the next turn's model is given the text, which Codex itself has forgotten (traps 4 and 7)."""
 
     async def main(stage: Stage) -> None:
         stage.endpoint.script(text("never ends", chunks=2, gate=threading.Event()))
@@ -195,6 +197,34 @@ def test_trap_4_and_7_a_stopped_answer_stays_and_the_next_turn_knows_it() -> Non
         assert "turn_aborted" not in json.dumps(stage.items(turn))
         await goes_on(stage)
         assert "never" in json.dumps(stage.given())
+
+    with staged() as stage:
+        run(main(stage))
+
+
+async def stopped_at_once(stage: Stage, question: str, *, asked: bool) -> None:
+    """A turn that is stopped as it begins, or once the model was asked; that never answers."""
+    stage.endpoint.script(hang(headers=False))
+    before = len(stage.endpoint.asked)
+    async with stage.asking(question) as (turn, running):
+        await stage.shown(turn, lambda seen: '"agent_version"' in seen)
+        if asked:
+            await until(lambda: len(stage.endpoint.asked) > before)
+        await stage.log.request(THREAD, turn.id)
+        assert (await running).reason == "cancelled"
+    stage.endpoint.forget_script()
+
+
+def test_trap_2_a_turn_that_is_stopped_at_once_has_its_message_once() -> None:
+    """Stopped as early as can be, again and again, before or after Codex has given the message back: each message is in
+    the history once, and the next turn is given them all (trap 2)."""
+
+    async def main(stage: Stage) -> None:
+        for number in range(6):
+            await stopped_at_once(stage, f"question {number}", asked=number % 2 == 1)
+        await goes_on(stage)
+        asked = [item["content"][0]["text"] for item in stage.history() if item.get("role") == "user"]
+        assert asked == [*(f"question {number}" for number in range(6)), "go on"]
 
     with staged() as stage:
         run(main(stage))

@@ -91,7 +91,7 @@ def test_an_odd_end_keeps_what_was_shown(acts: list[Any], reason: str, problem: 
 
 
 def test_trap_2_a_message_that_is_never_echoed_is_kept_once() -> None:
-    """Killed right after the start of the turn: the message is in the history, once, as it was submitted."""
+    """Killed right after the start of the turn: the message is in the history, once, as it was submitted (trap 2)."""
 
     async def main(stage: Stage) -> None:
         ran, turn = await stage.ask("hello")

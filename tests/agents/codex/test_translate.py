@@ -176,7 +176,7 @@ def test_a_sub_agents_work_stands_below_it() -> None:
 
 
 def test_trap_1_injected_items_come_back_and_are_ignored() -> None:
-    """Of the items of a restored thread only those of our own turn are kept; their echoes are nobody's."""
+    """Of the items of a restored thread only those of our own turn are kept; their echoes are nobody's (trap 1)."""
     assert words(replay("restored")[0])[2:] == [
         "submission message user",
         "draft text msg_0001: Again.",
@@ -187,7 +187,7 @@ def test_trap_1_injected_items_come_back_and_are_ignored() -> None:
 
 
 def test_trap_2_the_persons_item_is_known_by_the_client_id() -> None:
-    """The raw user item is the submission's own form only if our client id follows it, and only once."""
+    """The raw user item is the submission's own form only if our client id follows it, and only once (trap 2)."""
     ours = play(translator(), [item(message("user", "hi")), announced()])
     assert words(ours) == ["submission message user"]
     others = play(translator(), [item(message("user", "hi")), announced(None)])
@@ -197,7 +197,8 @@ def test_trap_2_the_persons_item_is_known_by_the_client_id() -> None:
 
 
 def test_trap_2_an_echo_that_nothing_confirms_is_no_second_message() -> None:
-    """When the turn ends before the client id came, the submission stands for itself, and the note tells of it."""
+    """When the turn ends before the client id came, the submission stands for itself, and the note tells of it
+    (trap 2)."""
     signals = play(translator(), [item(message("user", "hi")), ended("interrupted")])
     assert words(signals) == ["step note left_out codex-left-out succeeded"]
     (note,) = signals
@@ -231,7 +232,8 @@ def test_an_id_that_the_log_does_not_take_is_told_by_its_digest(id_: str) -> Non
 
 
 def test_trap_3_a_compactions_summary_is_no_answer() -> None:
-    """An assistant's item that was never announced, while a compaction runs, is told apart; what follows is kept."""
+    """An assistant's item that was never announced, while a compaction runs, is told apart; what follows is kept
+    (trap 3)."""
     said = words(replay("compacted")[0])
     assert [word for word in said if "compaction" in word or "assistant" in word] == [
         "step phase compaction ca97f1baa0e4 running",
@@ -242,7 +244,7 @@ def test_trap_3_a_compactions_summary_is_no_answer() -> None:
 
 
 def test_trap_3_a_compaction_that_never_ends_swallows_nothing() -> None:
-    """While a compaction is open, announced answers and the person's own item are kept."""
+    """While a compaction is open, announced answers and the person's own item are kept (trap 3)."""
     said = [
         told("item/started", item={"type": "contextCompaction", "id": "c"}),
         item(message("user", "hi")),
@@ -254,7 +256,7 @@ def test_trap_3_a_compaction_that_never_ends_swallows_nothing() -> None:
 
 
 def test_trap_4_the_mark_of_an_abort_is_no_message() -> None:
-    """The `<turn_aborted>` that Codex adds in the person's name is left out, and the note says so."""
+    """The `<turn_aborted>` that Codex adds in the person's name is left out, and the note says so (trap 4)."""
     signals = replay("interrupted")[0]
     assert words(signals)[2:] == [
         "submission message user",
@@ -266,7 +268,8 @@ def test_trap_4_the_mark_of_an_abort_is_no_message() -> None:
 
 
 def test_trap_5_a_retry_drops_what_was_shown() -> None:
-    """The text of an attempt is dropped when Codex says that it tries again, and only the next attempt's stays."""
+    """The text of an attempt is dropped when Codex says that it tries again, and only the next attempt's stays
+    (trap 5)."""
     assert words(replay("retried")[0])[3:] == [
         "draft text msg_0001: half an answer",
         "dropped",
@@ -276,7 +279,8 @@ def test_trap_5_a_retry_drops_what_was_shown() -> None:
 
 
 def test_trap_6_retries_without_a_word_are_as_silent_as_nothing() -> None:
-    """An endless "Reconnecting" is told once, so that the idle limit still comes; text in between begins anew."""
+    """An endless "Reconnecting" is told once, so that the idle limit still comes; text in between begins anew
+    (trap 6)."""
     (first,) = play(subject := translator(), [retry() for _ in range(50)])
     assert isinstance(first, AttemptDroppedSignal) and first.reason == "Reconnecting... 1/3: cut"
     again = play(subject, [delta("a"), retry(), retry(), item(message("assistant", "b")), retry(), retry()])
@@ -284,7 +288,7 @@ def test_trap_6_retries_without_a_word_are_as_silent_as_nothing() -> None:
 
 
 def test_trap_8_host_context_is_left_out_and_counted() -> None:
-    """Context that Codex adds is no item of the turn; one note names its kinds, count and digests."""
+    """Context that Codex adds is no item of the turn; one note names its kinds, count and digests (trap 8)."""
     signals = replay("context")[0]
     assert words(signals)[2:5] == [
         "submission message user",
@@ -300,7 +304,8 @@ def test_trap_8_host_context_is_left_out_and_counted() -> None:
 
 
 def test_trap_9_what_codex_could_not_keep_is_told() -> None:
-    """An item of a type that Codex does not know comes as `other`, without words: it is left out, and counted."""
+    """An item of a type that Codex does not know comes as `other`, without words: it is left out, and counted
+    (trap 9)."""
     note = replay("odd_items")[0][-1]
     assert isinstance(note, StepSignal) and note.args["items"] == {"other": 1}
 

@@ -92,7 +92,8 @@ def test_a_thread_goes_on_in_the_same_codex_thread() -> None:
 
 
 def test_trap_1_restoring_again_and_again_does_not_grow() -> None:
-    """Each restart gives a new Codex thread the history, once: the model gets what the log has, nothing is doubled."""
+    """Each restart gives a new Codex thread the history, once: the model gets what the log has, nothing is doubled
+    (trap 1)."""
 
     async def main(stage: Stage) -> None:
         stage.endpoint.script(shell("echo one"), reasoning_text("hm", "done"))
@@ -126,7 +127,7 @@ def test_the_persons_item_is_kept_once() -> None:
 
 
 def test_trap_3_a_compaction_in_the_middle_of_a_turn() -> None:
-    """The summary that Codex makes for itself is no answer: it is told apart, and no history holds it."""
+    """The summary that Codex makes for itself is no answer: it is told apart, and no history holds it (trap 3)."""
 
     async def main(stage: Stage) -> None:
         stage.endpoint.script(shell("echo hi", tokens=5_000), text("THE SUMMARY"), text("After it."))
@@ -141,7 +142,7 @@ def test_trap_3_a_compaction_in_the_middle_of_a_turn() -> None:
 
 
 def test_trap_5_a_retry_leaves_one_answer() -> None:
-    """What an abandoned attempt had shown is in the trace only; the answer is the last attempt's."""
+    """What an abandoned attempt had shown is in the trace only; the answer is the last attempt's (trap 5)."""
 
     async def main(stage: Stage) -> None:
         stage.endpoint.script(broken("half of it", "reset"), text("All of it."))
@@ -156,7 +157,7 @@ def test_trap_5_a_retry_leaves_one_answer() -> None:
 
 
 def test_trap_5_attempts_that_all_fail_leave_the_last_ones_text() -> None:
-    """When every attempt is cut, only the text of the last one is kept as the answer's beginning."""
+    """When every attempt is cut, only the text of the last one is kept as the answer's beginning (trap 5)."""
 
     async def main(stage: Stage) -> None:
         stage.endpoint.script(broken("first try", "reset"), broken("second try", "reset"))
@@ -169,7 +170,8 @@ def test_trap_5_attempts_that_all_fail_leave_the_last_ones_text() -> None:
 
 
 def test_trap_8_context_is_no_chat_and_typed_tags_are() -> None:
-    """Skills, permissions, AGENTS.md and the environment are left out and counted; the person's own tags are kept."""
+    """Skills, permissions, AGENTS.md and the environment are left out and counted; the person's own tags are kept
+    (trap 8)."""
     typed = "<environment_context>mine</environment_context>"
 
     async def main(stage: Stage) -> None:
@@ -191,7 +193,7 @@ def test_trap_8_context_is_no_chat_and_typed_tags_are() -> None:
 
 
 def test_trap_9_nothing_is_invented_for_what_codex_drops() -> None:
-    """An answer that Codex cannot parse leaves a completed turn without an answer, and no text of ours (P3)."""
+    """An answer that Codex cannot parse leaves a completed turn without an answer, and no text of ours (P3, trap 9)."""
     refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
 
     async def main(stage: Stage) -> None:
