@@ -35,10 +35,12 @@ def opened(folder, vfs=None):
 """
 
 
-def child(folder: Path, body: str, *arguments: str) -> Child:
+def child(folder: Path, body: str, *arguments: str, store: Path | None = None) -> Child:
+    """A process whose script begins with `OPENING`. It lies in `folder`, and so does the store unless it is given."""
     script = folder / "script.py"
     script.write_text(OPENING + body)
-    return Child(script, (str(folder), *arguments), folder=folder, environment={"PYTHONPATH": str(ROOT / "src")})
+    given = (str(store or folder), *arguments)
+    return Child(script, given, folder=folder, environment={"PYTHONPATH": str(ROOT / "src")})
 
 
 IN_THE_FIRST_LINE = """

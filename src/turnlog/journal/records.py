@@ -102,13 +102,18 @@ def refold_turn(engine: Engine, row: TurnRow) -> TurnView:
     for event in read_events(engine, row.thread, row.seq_first - 1, turn=row.turn):
         fold = fold_turn(fold, event)
     if fold is None:
-        state: State = "submitted" if row.phase is Phase.SUBMITTED else "worker_started"
-        return TurnView(turn=row.turn, state=state, seq_first=row.seq_first, seq_last=row.seq_last, submitted_at=0)
+        return bare_view(row)
     if row.phase is not Phase.SETTLED:
         return fold.view
     after = read_events(engine, row.thread, row.seq_last, kinds={ThreadLate.kind})
     late = [event.seq for event in after if isinstance(event.body, ThreadLate) and event.body.of == row.turn]
     return replace(fold.view, late=late)
+
+
+def bare_view(row: TurnRow) -> TurnView:
+    """A turn's view from the columns of its row alone."""
+    state: State = "submitted" if row.phase is Phase.SUBMITTED else "worker_started"
+    return TurnView(turn=row.turn, state=state, seq_first=row.seq_first, seq_last=row.seq_last, submitted_at=0)
 
 
 def refold_thread(engine: Engine, row: ThreadRow) -> ThreadFold:

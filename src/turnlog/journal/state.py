@@ -190,10 +190,6 @@ class ThreadState:
                 self.open.pop(turn.row.turn, None)
 
 
-NOBODY: OwnerId = ""
-"""The owner to load a thread for that takes every open turn by its row, without reading its events."""
-
-
 def load(engine: Engine, thread: str, owner: OwnerId) -> ThreadState:
     """A thread's state as the store has it now."""
     state = ThreadState(thread)

@@ -131,6 +131,10 @@ LEASE_RENEW_S: Final = LEASE_S / 3
 RECOVER_TURNS_MAX: Final = 256
 """Turns settled in one round of recovery, so that memory stays bounded; rounds follow until none is left."""
 
+RECOVERY_TRIES_MAX: Final = 5
+"""Recoveries of a turn that may be begun and not come to their end, by the death of their process: fewer could be
+chance, and each costs a start of the application. After them the turn is ended without being read."""
+
 DEAD_OWNERS_MAX: Final = 256
 """Dead writers looked at in one round of recovery."""
 
