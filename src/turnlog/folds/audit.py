@@ -52,7 +52,13 @@ def set_aside(events: Iterable[Event]) -> dict[tuple[str, int], int]:
             repairs[event.seq] = event.body
         elif isinstance(event.body, ThreadRepairUndone):
             repairs.pop(event.body.repair, None)
-    return {(body.finding, body.seqs[0]): body.seqs[-1] for body in repairs.values()}
+    aside: dict[tuple[str, int], int] = {}
+    for body in repairs.values():
+        if body.finding == "seq_gap":
+            aside[body.finding, body.seqs[0]] = body.seqs[-1]
+        else:
+            aside |= {(body.finding, seq): seq for seq in body.seqs}
+    return aside
 
 
 class ThreadAudit:

@@ -24,7 +24,7 @@ from turnlog.events.kinds import (
     WorkerStarted,
 )
 from turnlog.folds.states import TERMINAL, State, next_state
-from turnlog.limits import PREVIEW_CHARS_MAX
+from turnlog.limits import EVENTS_LATE_MAX, PREVIEW_CHARS_MAX
 
 
 class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -53,6 +53,7 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     model: str | None = None
     key: str | None = None
     retry_of: str | None = None
+    edit_of: str | None = None
     preview: str = ""
     usage: dict[str, Any] | None = None
     answer: int | None = None
@@ -60,6 +61,8 @@ class TurnView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """Seqs of what its owner sent after it had settled."""
     interrupt_requested: bool = False
     illegal: int = 0
+    collisions: list[int] = []
+    """Seqs of further ends, after the one that stands; there are none unless the store is damaged."""
     damaged: bool = False
 
 
@@ -81,7 +84,7 @@ def fold_turn(fold: TurnFold | None, event: Event) -> TurnFold | None:
     """The fold after one more event of the turn. None until its `submitted`, or a record there that cannot be read;
     the given fold must not be used again.
 
-    A record of an unknown kind is no transition, and not illegal.
+    A record of an unknown kind is no transition, and not illegal; nor is one of which only the place is known.
     """
     view, counted = next_view(None if fold is None else fold.view, event, () if fold is None else fold.counted)
     if view is None:
@@ -98,11 +101,11 @@ def next_view(view: TurnView | None, event: Event, counted: Container[str]) -> t
     body = event.body
     if view is None:
         return _first(event, body), []
-    if isinstance(body, Unknown):
+    if isinstance(body, Unknown) or event.kind == Damaged.kind:
         return msgspec.structs.replace(view, seq_last=event.seq, events=view.events + 1), []
     state = next_state(view.state, event.kind)
     if state is None:
-        return msgspec.structs.replace(view, seq_last=event.seq, illegal=view.illegal + 1), []
+        return _illegal(view, event), []
     changes: dict[str, Any] = {"seq_last": event.seq, "state": state, "events": view.events + 1}
     names: list[str] = []
     match body:
@@ -131,6 +134,13 @@ def next_view(view: TurnView | None, event: Event, counted: Container[str]) -> t
         what = name.partition(":")[0]
         changes[what] = getattr(view, what) + 1
     return msgspec.structs.replace(view, **changes), names
+
+
+def _illegal(view: TurnView, event: Event) -> TurnView:
+    """The first end stands (P5). Another one is no silent winner, and no silent loser either."""
+    again = view.state in TERMINAL and event.kind in TERMINAL and len(view.collisions) < EVENTS_LATE_MAX
+    collisions = [*view.collisions, event.seq] if again else view.collisions
+    return msgspec.structs.replace(view, seq_last=event.seq, illegal=view.illegal + 1, collisions=collisions)
 
 
 def _step_names(body: Step) -> list[str]:
@@ -172,6 +182,7 @@ def _submitted(event: Event, body: Submitted) -> TurnView:
         model=body.model,
         key=body.key,
         retry_of=body.retry_of,
+        edit_of=body.edit_of,
         preview=content_text(body.content)[:PREVIEW_CHARS_MAX],
     )
 
