@@ -13,7 +13,7 @@ TRAPS = re.findall(r"^\| (\d+) \|", (HERE.parents[2] / "docs" / "codex.md").read
 CASES = ["C26", "C27", "C28", "C42"]
 
 
-def tests() -> dict[str, str]:
+def docstrings() -> dict[str, str]:
     """The docstrings of the tests here, by name."""
     found = {}
     for path in HERE.glob("test_*.py"):
@@ -31,11 +31,11 @@ def test_the_traps_are_nine() -> None:
 @pytest.mark.parametrize("trap", TRAPS)
 def test_a_trap_has_its_test(trap: str) -> None:
     """Each trap that Codex sets has a test that is named after it and cites it."""
-    named = re.compile(rf"test_trap_(\d_and_)?{trap}_")
-    assert any(named.match(name) and re.search(rf"traps? (\d and )?{trap}\b", says) for name, says in tests().items())
+    named, cites = re.compile(rf"test_trap_(\d_and_)?{trap}_"), re.compile(rf"traps? (\d and )?{trap}\b")
+    assert any(named.match(name) and cites.search(says) for name, says in docstrings().items())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_has_its_test(case: str) -> None:
     """Each case of lost calls, outputs and texts has a test of the real Codex that is named after it and cites it."""
-    assert any(name.startswith(f"test_{case.lower()}_") and case in says for name, says in tests().items())
+    assert any(name.startswith(f"test_{case.lower()}_") and case in says for name, says in docstrings().items())
