@@ -15,8 +15,10 @@ from typing import Any
 from .facts import (
     Accepted,
     Began,
+    Decided,
     Ended,
     Fact,
+    Happened,
     ShownDraft,
     ShownEvent,
     ShownJson,
@@ -27,7 +29,7 @@ from .facts import (
 )
 from .scripts import Script
 from .stored import Stored, StoredEvent, StoredThread, StoredTurn, read_store
-from .words import Words, field_of, says, text_of
+from .words import Words, field_of, says, takes, text_of
 
 # State -> event kind -> state after it. What is not here must not be.
 AFTER: dict[str, dict[str, str]] = {
@@ -45,7 +47,9 @@ AFTER: dict[str, dict[str, str]] = {
     "interrupted": {},
 }
 PHASE = {"submitted": 0, "worker_started": 1, "assistant_started": 1, "completed": 2, "interrupted": 2}
-KINDS = {kind for kinds in AFTER.values() for kind in kinds} | {"thread_created", "thread_item", "thread_late"}
+OF_THREADS = ("created", "item", "late", "renamed", "settings", "truncated", "forked", "compacted")
+REPAIRS = ("repaired", "repair_undone")
+KINDS = {kind for kinds in AFTER.values() for kind in kinds} | {f"thread_{name}" for name in OF_THREADS + REPAIRS}
 
 
 def check_file(path: Path, facts: Sequence[Fact], scripts: Sequence[Script], *, settled: bool = True) -> list[str]:
@@ -104,7 +108,7 @@ def _wrong_late(thread: StoredThread, scripts: Mapping[tuple[str, str], Script])
     for event in late:
         turn = event.fields["of"]
         script = scripts.get((thread.name, turn))
-        if script is None or script.late is None or not _is_late(event, turn, script.late):
+        if script is None or not is_late(event, script):
             yield f"{thread.name}: nobody sent what came late at seq {event.seq}"
         if event.seq not in thread.turns[turn].fold.get("late", ()):
             yield f"{thread.name}/{turn}: the row does not name what came late at seq {event.seq}"
@@ -192,6 +196,11 @@ def _missing_fact(thread: StoredThread, fact: Fact) -> str | None:
             steps = [event.fields for event in events if event.kind == "step"]
             told = any((step["id"], step.get("status")) == (fact.step, fact.status) for step in steps)
             return None if told else "the step is gone"
+        case Decided():
+            made = [event.fields.get("value") for event in events if _decides(event, fact.approval)]
+            return None if made == [fact.value] else f"what was decided is {made}"
+        case Happened():
+            return _missing_happening(thread, fact)
         case Ended():
             return None if events and events[-1].kind == fact.state else "it ended otherwise"
         case ShownEvent() | ShownJson():
@@ -199,6 +208,29 @@ def _missing_fact(thread: StoredThread, fact: Fact) -> str | None:
         case ShownMessage():
             return _missing_message(thread, fact)
     raise AssertionError(f"nothing is known of {fact}")
+
+
+def is_late(event: StoredEvent, script: Script) -> bool:
+    """Whether a script says what came late: its late item, or what it was saying when its turn ended."""
+    match event.fields["late"]:
+        case "item":
+            raws = [*script.raws(), *([] if script.late is None else [script.late])]
+            return any(_is_late(event, script.turn, raw) for raw in raws)
+        case "step":
+            return takes(script, json.loads(event.raw))
+    return bool(event.fields["late"] == "attempt_dropped")
+
+
+def _decides(event: StoredEvent, approval: str) -> bool:
+    fields = event.fields
+    return event.kind == "requested" and (fields["what"], fields.get("approval")) == ("decide", approval)
+
+
+def _missing_happening(thread: StoredThread, fact: Happened) -> str | None:
+    event = next((event for event in thread.events if event.seq == fact.seq), None)
+    same = event is not None and (event.turn or "", event.kind) == (fact.turn, fact.kind)
+    kept = event is not None and same and event.fields | fact.fields == event.fields
+    return None if kept else f"what was acknowledged is {event}"
 
 
 def _is_late(event: StoredEvent, turn: str, raw: bytes) -> bool:
@@ -212,9 +244,18 @@ def _missing_event(thread: StoredThread, fact: ShownEvent | ShownJson) -> str | 
     if isinstance(fact, ShownEvent):
         same = event.body == fact.data
     else:
-        same = fact.body == (event.fields | ({"raw": json.loads(event.raw)} if event.kind == "item" else {}))
+        same = _without_late(fact.body) == (event.fields | _payload(event))
     told = (event.turn or "", event.kind)
     return None if same and told == (fact.turn, fact.kind) else f"a shown event is now {event}"
+
+
+def _payload(event: StoredEvent) -> dict[str, Any]:
+    return {"raw": json.loads(event.raw)} if event.kind in ("item", "thread_item") else {}
+
+
+def _without_late(body: Any) -> Any:
+    """What came late is shown as the event that it would have been, and is looked for where it is kept."""
+    return {name: value for name, value in body.items() if name != "event"}
 
 
 def _missing_message(thread: StoredThread, fact: ShownMessage) -> str | None:

@@ -38,6 +38,21 @@ class Wrote(Fact, frozen=True, kw_only=True, tag=True):
     late: bool = False
 
 
+class Decided(Fact, frozen=True, kw_only=True, tag=True):
+    """A decision was acknowledged to who made it, or given to the agent that asked."""
+
+    approval: str
+    value: Any
+
+
+class Happened(Fact, frozen=True, kw_only=True, tag=True):
+    """Something that was asked for was acknowledged with its seq; of a whole thread, `turn` is empty."""
+
+    seq: int
+    kind: str
+    fields: dict[str, Any]
+
+
 class Stepped(Fact, frozen=True, kw_only=True, tag=True):
     """A step's receipt was durable."""
 
@@ -91,7 +106,20 @@ class ShownDraft(Fact, frozen=True, kw_only=True, tag=True):
     text: str
 
 
-AnyFact = Accepted | Began | Wrote | Stepped | Ended | ShownEvent | ShownJson | ShownMessage | ShownWords | ShownDraft
+AnyFact = (
+    Accepted
+    | Began
+    | Wrote
+    | Decided
+    | Happened
+    | Stepped
+    | Ended
+    | ShownEvent
+    | ShownJson
+    | ShownMessage
+    | ShownWords
+    | ShownDraft
+)
 
 
 class Account:

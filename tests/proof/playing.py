@@ -11,8 +11,8 @@ from turnlog.events.kinds import Draft, Event
 from turnlog.journal.log import Log
 from turnlog.runner import run_turn
 
-from .facts import Accepted, Account, Began, Ended, ShownDraft, ShownEvent, Stepped, Wrote
-from .scripts import Act, Effect, Halt, Said, Script, raw_of
+from .facts import Accepted, Account, Began, Decided, Ended, ShownDraft, ShownEvent, Stepped, Wrote
+from .scripts import Act, Ask, Effect, Halt, Said, Script, raw_of
 
 WAIT_S = 60.0
 """Seconds to wait for anything here; a healthy run needs a second or two in all."""
@@ -86,8 +86,21 @@ class Player:
         for act in script.acts:
             if isinstance(act, Finish):
                 return act
-            await self._play(act, emit)
+            if isinstance(act, Ask):
+                await self._ask(act, task)
+            else:
+                await self._play(act, emit)
         return Finish()
+
+    async def _ask(self, ask: Ask, task: Task) -> None:
+        """Wait until somebody has decided."""
+        async for request in task.requests:
+            if request.what == "decide" and request.approval == ask.approval:
+                self._account.add(
+                    Decided(thread=task.thread, turn=task.turn, approval=ask.approval, value=request.value)
+                )
+                return
+        raise AssertionError("the turn ended, and the agent waits for a decision")
 
     async def _play(self, act: Act, emit: Emit) -> None:
         thread, turn = self._script.thread, self._script.turn
@@ -99,8 +112,8 @@ class Player:
             case Halt():
                 self.halted.set()
                 await asyncio.Event().wait()
-            case Finish():
-                raise AssertionError("the end is played by run")
+            case Finish() | Ask():
+                raise AssertionError("the end and what a person is asked are played by run")
             case _:
                 await emit(act)
                 if isinstance(act, ItemSignal):

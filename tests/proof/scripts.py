@@ -49,7 +49,14 @@ class Halt:
     """The agent says nothing more, and does not end."""
 
 
-Act: TypeAlias = Signal | Said | Effect | Halt | Finish
+@dataclass(frozen=True)
+class Ask:
+    """The agent waits for a person's decision."""
+
+    approval: str
+
+
+Act: TypeAlias = Signal | Said | Effect | Halt | Ask | Finish
 
 
 @dataclass(frozen=True)
@@ -185,6 +192,25 @@ def brief(thread: str, turn: str, *, key: str | None = None) -> Script:
     ]
     return Script(thread, turn, f"brief {turn}", acts, key)
 
+
+def asking(thread: str, turn: str, *, key: str | None = None) -> Script:
+    """A turn that asks a person, and does what it asked for once that is decided."""
+    acts: list[Act] = [
+        Said("0/~0/text/0", f"{turn}: may I? "),
+        ItemSignal(raw=f'{{"type":"function_call","call_id":"call_1","name":"pay","arguments":"{turn}"}}'.encode()),
+        StepSignal(id=APPROVAL, step="approval", title="Pay?", status="waiting"),
+        Ask(APPROVAL),
+        StepSignal(id=APPROVAL, status="succeeded"),
+        Effect("call_1"),
+        ItemSignal(raw=f'{{"type":"function_call_output","call_id":"call_1","output":"paid {turn}"}}'.encode()),
+        message(f"{turn}: it is done."),
+        Finish(),
+    ]
+    return Script(thread, turn, f"ask {turn}", acts, key)
+
+
+APPROVAL: Final = "approval_1"
+"""What a script asks for is named so."""
 
 THREADS: Final = ("answered", "halted", "waiting")
 

@@ -174,6 +174,11 @@ def says(script: Script, fields: dict[str, Any], field: str) -> bool:
     return fields.get(field) is not None and fields[field] in said
 
 
+def takes(script: Script, fields: dict[str, Any]) -> bool:
+    """Whether stored fields are a step of the agent."""
+    return any(_is(step, fields) for step in script.steps())
+
+
 def _synthesized(event: StoredEvent) -> bool:
     return "synthesized" in event.fields
 

@@ -13,7 +13,7 @@ from turnlog.journal.log import Log
 
 from ...proof.facts import Account
 from ...proof.playing import Do, Player, Reader
-from ...proof.scripts import Act, Effect, Halt, Said, Script, answering, brief, halting
+from ...proof.scripts import Act, Effect, Halt, Said, Script, answering, asking, brief, halting
 
 TALK: Final = "0/~0/text/0"
 """The draft of a script that talks."""
@@ -43,6 +43,7 @@ _SCRIPTS: Final[dict[str, Callable[[str, str], Script]]] = {
     "answer": answering,
     "halt": halting,
     "brief": brief,
+    "ask": asking,
     "talk": _talking,
     "exit": _acting("exit", Effect(EXIT)),
     "silence": _acting("silence"),

@@ -1,0 +1,167 @@
+"""What the conductor of a random mix knows: what was asked for, what was promised and what was shown, by whom."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ..proof.facts import Accepted, AnyFact, Decided, Ended, Fact, Happened, ShownDraft, ShownEvent, ShownJson
+from .plan import MUST, Action
+
+LOST = "lost"
+"""What became of an action whose process died before it told."""
+
+DONE = "done"
+
+TERMINAL = ("completed", "interrupted")
+HAPPENING = {"decide": "requested", "append": "thread_item"}
+
+
+@dataclass(frozen=True)
+class Deed:
+    """An action, who was asked to do it, and what was told of it: `done`, `lost`, or the name of a refusal."""
+
+    action: Action
+    by: str
+    outcome: str
+    value: Any
+
+
+@dataclass
+class Known:
+    """Grows while the mix runs. `facts` are without repetitions; `wrong` is what no process may do."""
+
+    facts: list[Fact] = field(default_factory=list)
+    deeds: list[Deed] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    asked: dict[str, Action] = field(default_factory=dict)
+    """Submissions by key, told of or not."""
+    turn_of: dict[str, str] = field(default_factory=dict)
+    """The turn of each key that was told."""
+    turns: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The state of each turn that somebody saw: `open`, or how it ended."""
+    contents: dict[tuple[str, str], Any] = field(default_factory=dict)
+    owners: dict[tuple[str, str], str] = field(default_factory=dict)
+    waiting: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    """Approvals that somebody was asked for."""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen: set[Any] = field(default_factory=set)
+
+    async def until(self, wanted: Callable[[], bool], timeout: float) -> bool:
+        """Wait until `wanted` is true of what is known; whether it became so in time."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not wanted():
+                    self.news.clear()
+                    await self.news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    # --- facts --------------------------------------------------------------------------------------------------
+
+    def report(self, name: str, line: str) -> None:
+        """A child reported a fact."""
+        fact: Fact = msgspec.convert(json.loads(line), AnyFact)
+        self.take(fact, by=name)
+
+    def take(self, fact: Fact, *, by: str = "") -> None:
+        """Somebody knows something. An event that was shown before, to whomever, is no other fact."""
+        if by:
+            fact = msgspec.structs.replace(fact, to=f"{by} {fact.to}".strip())
+        match fact:
+            case ShownEvent(thread=thread, turn=turn, seq=seq, kind=kind, data=data):
+                if (thread, turn, seq, data) in self._seen:
+                    return
+                self._seen.add((thread, turn, seq, data))
+                self._learn(thread, turn, kind, fields_of(data))
+            case ShownJson(thread=thread, turn=turn, kind=kind, seq=seq, body=body):
+                text = json.dumps(body)
+                if (thread, turn, seq, text) in self._seen:
+                    return
+                self._seen.add((thread, turn, seq, text))
+                self._learn(thread, turn, kind, body)
+            case ShownDraft():
+                self.counts["drafts shown"] += 1
+            case Ended(thread=thread, turn=turn, state=state):
+                self.turns[thread, turn] = state
+        self.facts.append(fact)
+        self.news.set()
+
+    def _learn(self, thread: str, turn: str, kind: str, fields: Any) -> None:
+        """An event shows how a turn is, and what a person is asked."""
+        if not turn:
+            return
+        if kind == "submitted":
+            self.contents[thread, turn] = fields["content"]
+            self.turns.setdefault((thread, turn), "open")
+        elif kind in TERMINAL:
+            self.turns[thread, turn] = kind
+            self.counts[f"{kind} {fields.get('reason', '')}".strip()] += 1
+        elif kind == "step" and (fields.get("kind"), fields.get("status")) == ("approval", "waiting"):
+            self.waiting[thread, turn, fields["id"]] = None
+
+    def open_turns(self, thread: str | None = None) -> list[tuple[str, str]]:
+        """Turns that nobody saw end."""
+        return [pair for pair, state in self.turns.items() if state == "open" and thread in (None, pair[0])]
+
+    def all_ended(self, pairs: Iterable[tuple[str, str]]) -> bool:
+        """Whether somebody saw each of these turns end."""
+        return all(self.turns.get(pair) in TERMINAL for pair in pairs)
+
+    # --- deeds --------------------------------------------------------------------------------------------------
+
+    def done(self, action: Action, by: str, outcome: str, value: Any) -> None:
+        """An action was done, refused or lost."""
+        self.deeds.append(Deed(action, by, outcome, value))
+        role = by.partition(" ")[0]
+        self.counts[f"{role}: {action.what} {outcome}"] += 1
+        self.counts[f"{action.what} {outcome}"] += 1
+        if outcome == DONE:
+            self._promised(action, by, value)
+        self.news.set()
+
+    def _promised(self, action: Action, by: str, value: Any) -> None:
+        thread, turn = action.thread, action.turn
+        if action.what in ("submit", "again", "conflict", "retry"):
+            self._accepted(action, by, value)
+        elif action.what == "decide":
+            self.take(Decided(to=by, thread=thread, turn=turn, approval=action.text, value=action.value))
+        if (kind := HAPPENING.get(action.what)) is not None and value.get("seq"):
+            fields = {"value": action.value} if action.what == "decide" else {}
+            self.take(Happened(to=by, thread=thread, turn=turn, seq=value["seq"], kind=kind, fields=fields))
+
+    def _accepted(self, action: Action, by: str, value: Any) -> None:
+        """P6: a key names one turn, whoever asks; a new turn is whoever's it was told to."""
+        pair = (action.thread, value["turn"])
+        if action.key is not None:
+            before = self.turn_of.setdefault(action.key, value["turn"])
+            if before != value["turn"] or (action.what == "again" and value["duplicate"] is False and self._told(pair)):
+                self.wrong.append(f"P6: {action} by {by} became {value}, and was {before}")
+        self.turns.setdefault(pair, "open")
+        if value["duplicate"] is not True:
+            self.owners[pair] = by
+        content = action.content or self.contents.get((action.thread, action.turn))
+        if content is not None:
+            self.contents[pair] = content
+            self.take(Accepted(to=by, thread=action.thread, turn=value["turn"], content=content, key=action.key))
+
+    def _told(self, pair: tuple[str, str]) -> bool:
+        return pair in self.owners
+
+
+def fields_of(data: bytes) -> Any:
+    """The fields of an event's body; a payload follows them."""
+    return json.loads(data.split(b"\n", 1)[0])
+
+
+def lacking(known: Known, least: int) -> list[str]:
+    """What has not happened often enough for a run to prove anything."""
+    return [name for name in MUST if known.counts[name] < least]

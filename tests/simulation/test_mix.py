@@ -1,0 +1,40 @@
+"""Three kinds of processes share a store, in a random mix of all they can do, and of what can happen to them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conductor import Mix
+from .judge import judge, settle
+from .plan import LONG, SHORT, Scale
+
+SEED = os.environ.get("SIMULATION_SEED", "1")
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize(
+    "scale", [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
+)
+def test_nothing_is_lost_doubled_invented_or_stuck(
+    scale: Scale, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """P1, P2, P3, P5, P6, P7, P8, C02, C03, C07, C08, C42: an application, a server and commands talk, are killed,
+    stopped and interrupted on one store, and an independent checker finds nothing wrong with what they leave."""
+    mix = Mix(SEED, scale, tmp_path)
+    asyncio.run(mix.play())
+    left = settle(tmp_path)
+    found = judge(left, mix.known, scale)
+    for name, count in sorted(mix.known.counts.items()):
+        record_property(name, count)
+    assert not found, evidence(found, mix, tmp_path)
+
+
+def evidence(found: list[str], mix: Mix, folder: Path) -> str:
+    """What is wrong, what was done, and how to do it again."""
+    counts = "\n".join(f"  {name}: {count}" for name, count in sorted(mix.known.counts.items()))
+    return "\n".join([*found[:30], f"SIMULATION_SEED={SEED}, the store is in {folder}", counts])
