@@ -432,5 +432,5 @@ def test_a_late_item_is_named(profile: str) -> None:
 
 def test_an_unknown_profile_is_refused() -> None:
     """A profile that there is not is refused by name instead of being taken for another one."""
-    with pytest.raises(InvalidInput, match="must be one of raw, responses"):
-        of(asked(), "portable")
+    with pytest.raises(InvalidInput, match="must be one of raw, responses, portable"):
+        of(asked(), "best")
