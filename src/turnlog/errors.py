@@ -13,6 +13,9 @@
     │   ├── Fenced
     │   ├── OwnerAlive
     │   ├── NotRetryable
+    │   ├── TurnHidden
+    │   ├── ThreadExists
+    │   ├── ThreadImporting
     │   ├── AlreadyDecided
     │   └── Overloaded
     ├── UnknownThread
@@ -149,9 +152,26 @@ class OwnerAlive(Refused):
 
 @dataclass(eq=False, kw_only=True)
 class NotRetryable(Refused):
-    """Only an interrupted turn can be retried."""
+    """Only an interrupted turn that is part of the conversation can be retried."""
 
     state: str
+
+
+@dataclass(eq=False, kw_only=True)
+class TurnHidden(Refused):
+    """This turn is no part of the conversation any more; the truncation at `hidden_by` took it out."""
+
+    hidden_by: int
+
+
+@dataclass(eq=False, kw_only=True)
+class ThreadExists(Refused):
+    """There is a thread of this name already, and it is not this copy."""
+
+
+@dataclass(eq=False, kw_only=True)
+class ThreadImporting(Refused):
+    """This thread is still being copied, so nothing else can be written to it."""
 
 
 @dataclass(eq=False, kw_only=True)

@@ -14,6 +14,7 @@ class ThreadRenamed(Body, frozen=True, kw_only=True):
 
     kind: ClassVar[str] = "thread_renamed"
     title: str
+    by: str | None = None
 
 
 class ThreadSettings(Body, frozen=True, kw_only=True):
@@ -21,6 +22,7 @@ class ThreadSettings(Body, frozen=True, kw_only=True):
 
     kind: ClassVar[str] = "thread_settings"
     pinned: bool | None = None
+    by: str | None = None
 
 
 class ThreadTruncated(Body, frozen=True, kw_only=True):
@@ -41,12 +43,13 @@ class ThreadTruncated(Body, frozen=True, kw_only=True):
 
 class ThreadForked(Body, frozen=True, kw_only=True):
     """Everything before this event was copied from the thread `of` of the store `epoch`, byte for byte, its events 1 to
-    `seq` under the same seqs."""
+    `seq` under the same seqs. `turn` was asked to be the last turn that stays."""
 
     kind: ClassVar[str] = "thread_forked"
     of: str
     epoch: str
     seq: int
+    turn: str | None = None
 
 
 class ThreadCompacted(Body, frozen=True, kw_only=True):

@@ -8,7 +8,9 @@ import msgspec
 
 from turnlog.events.kinds import Reason
 
-NoticeKind: TypeAlias = Literal["queued", "running", "interrupted", "damaged", "unknown", "late"]
+NoticeKind: TypeAlias = Literal[
+    "queued", "running", "interrupted", "damaged", "unknown", "late", "truncated", "forked", "compacted"
+]
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +18,9 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     queued: not answered yet, waiting; running: being answered; interrupted: ended without a whole answer, and nobody
     knows the outcome of `unknown_calls`; damaged, unknown: a record that cannot be read, or is of a kind this version
-    does not know; late: something came after the turn had ended. `retried_by` is the turn that replaces this one.
+    does not know; late: something came after the turn had ended; truncated: messages before it were taken out of
+    the conversation; forked: what stands before it was copied; compacted: the agent is given a summary of what stands
+    before it. `retried_by` is the turn that replaces this one. `hidden` ones are of what was retried or taken out.
     """
 
     turn: str | None
@@ -43,7 +47,12 @@ _KIND_TEXT: Final[dict[NoticeKind, str]] = {
     "damaged": "A record here cannot be read. Its neighbours are not affected.",
     "unknown": "A record here was written by a newer version. It is kept as it is.",
     "late": "Something came after this turn had ended. It is kept in the trace.",
+    "truncated": "Messages were taken back here. They are kept.",
+    "forked": "What stands above was copied from another thread.",
+    "compacted": "What stands above was summed up for the agent. It is kept.",
 }
+
+EDITED_TEXT: Final = "A message was changed here. What it was before is kept, with all that followed."
 
 _REASON_TEXT: Final[dict[Reason, str]] = {
     "cancelled": "The answer was stopped on request.",

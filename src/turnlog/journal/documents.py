@@ -30,7 +30,7 @@ _TIMES: Final = frozenset({"at", "created_at", "updated_at", "submitted_at", "st
 
 def thread_row(view: ThreadView) -> shapes.ThreadRow:
     """A thread in a list."""
-    return shapes.ThreadRow(**_fields(view), pinned=False)
+    return shapes.ThreadRow(**_fields(view))
 
 
 def turn_row(row: ListedTurn) -> shapes.TurnRow:
@@ -80,7 +80,7 @@ def history_document(history: History, at: str) -> bytes:
     """What an agent is given. `at` is the cursor behind the last event that was read."""
     rest = {
         "added": [shapes.AddedItem(at=added.at, why=added.why) for added in history.added],
-        "omitted": [shapes.OmittedEvent(seq=omitted.seq, why=omitted.why) for omitted in history.omitted],
+        "omitted": [shapes.OmittedEvent(seq=it.seq, until=it.until, why=it.why) for it in history.omitted],
         "changed": history.changed,
         "at": at,
     }

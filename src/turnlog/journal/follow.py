@@ -169,7 +169,7 @@ class Hub:
 
 def parse_cursor(engine: Engine, thread: str, after: int | str) -> int:
     """The seq of a cursor: a seq of this log, or `epoch.seq`. Raises `CursorUnprovable`."""
-    head = engine.tail(thread, after=0, rev=0, limit=0).head
+    head = 0 if _is_importing(engine, thread) else engine.tail(thread, after=0, rev=0, limit=0).head
     current = f"{engine.epoch}.{head}"
     if isinstance(after, int):
         seq = after
@@ -221,11 +221,19 @@ async def batches(engine: Engine, hub: Hub, aside: Aside, thread: str, after: in
 def _next_batch(engine: Engine, thread: str, after: int, rev: int) -> tuple[Batch, bool]:
     """What comes after a position, and whether that was all."""
     tail = engine.tail(thread, after=after, rev=rev, limit=READ_EVENTS_MAX)
+    if after == 0 and tail.events and _is_importing(engine, thread):
+        return Batch([], [], 0, 0), True
     events = [decode_record(thread, record) for record in tail.events]
     after = events[-1].seq if events else after
     if after < tail.head:
         return Batch(events, [], after, rev), False
     return Batch(events, joined(tail), after, tail.rev), True
+
+
+def _is_importing(engine: Engine, thread: str) -> bool:
+    """Whether a thread is still being brought in: until it is whole, it is not there for who follows it."""
+    rows = engine.threads(thread=thread, limit=1).rows
+    return bool(rows) and rows[0].importing
 
 
 async def follow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 from msgspec.structs import replace
 
@@ -14,20 +14,26 @@ from turnlog.errors import (
     AlreadySettled,
     Busy,
     InvalidInput,
+    NotRetryable,
     Overloaded,
+    ThreadImporting,
     TooLarge,
+    TurnHidden,
     TurnlogError,
+    UnknownThread,
     UnknownTurn,
 )
 from turnlog.errors import KeyConflict as KeyConflictError
 from turnlog.events.codec import accept_body, decode_body, largest_field
 from turnlog.events.kinds import Requested, Submitted, ThreadCreated, ThreadItem
+from turnlog.events.thread_kinds import ThreadTruncated
 from turnlog.folds.turn import encode_view, next_view
 from turnlog.journal.ends import REPLACED_BY
 from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
+from turnlog.journal.truncating import cut, hidden_of, shown_turn
 from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX, SUBMISSION_BYTES_MAX
 
 WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
@@ -45,6 +51,12 @@ class Job:
     tries: int = 0
     looked: bool = False
     """It has been looked whether the turn in its way is a dead writer's."""
+
+    def work_out(self, state: ThreadState, desk: Desk) -> Plan:
+        """`seal` it, unless the thread is still being copied: then it raises `ThreadImporting`."""
+        if state.fold is not None and state.fold.importing:
+            raise ThreadImporting(thread=self.thread)
+        return self.seal(state, desk)
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """Work out the plan, or raise why it is refused. Changes neither `state` nor the store."""
@@ -98,21 +110,44 @@ class SubmitJob(Job):
     opened: OpenTurn | None = None
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
-        """See `Job`. Raises `Busy` or `Overloaded` when open turns are in its way, unless it is known already."""
+        """See `Job`. Raises `Busy` or `Overloaded` when open turns are in its way, unless it is known already.
+
+        So it does with what says that the turn it retries or edits may not be.
+        """
         if self.opened is not None and self.stored:
             return self._seal_replacing(state, desk, self.opened)
-        if state.open:  # also an own turn may have been taken over and settled elsewhere
+        about = self.body.retry_of or self.body.edit_of
+        if state.open or about is not None:  # also an own turn may have been taken over and settled elsewhere
             catch_up(desk.engine, state, desk.owner)
         # One that replaces the others may go over the limit by one: else nothing empties a full queue at once.
         most = QUEUE_TURNS_MAX + (self.when_busy == "replace")
-        if state.open and (self.when_busy == "refuse" or len(state.open) >= most):
-            self._refuse_if_unknown(state, desk)
-        return self._seal_submission(state, desk)
+        crowded = state.open and (self.when_busy == "refuse" or len(state.open) >= most)
+        # A known one goes on, so that the engine answers `Duplicate` or `KeyConflict`.
+        if not (crowded or about) or self._known(desk):
+            return self._seal_submission(state, desk, None)
+        if crowded:
+            self._refuse(state)
+        return self._seal_submission(state, desk, self._cut(state, desk))
 
-    def _seal_submission(self, state: ThreadState, desk: Desk) -> Plan:
+    def _cut(self, state: ThreadState, desk: Desk) -> ThreadTruncated | None:
+        """What takes the edited message out of the conversation, in the same write as the one in its place."""
+        if state.fold is None:
+            raise UnknownThread(thread=self.thread)
+        if self.body.retry_of is not None:
+            try:
+                shown_turn(state, desk, self.body.retry_of, hidden_of(state, desk))
+            except TurnHidden:
+                raise NotRetryable(thread=self.thread, turn=self.body.retry_of, state="interrupted") from None
+        if self.body.edit_of is None:
+            return None
+        return cut(state, desk, self.body.edit_of, why="edit", open_too=self.when_busy == "replace").body
+
+    def _seal_submission(self, state: ThreadState, desk: Desk, truncated: ThreadTruncated | None) -> Plan:
         plan = Plan(state, desk.clock.now_us())
         if state.fold is None:
             plan.event(ThreadCreated(), None)
+        if truncated is not None:
+            plan.event(truncated, None)
         event = plan.event(self.body, self.turn, self.data)
         view, _ = next_view(None, event, ())
         assert view is not None
@@ -142,11 +177,11 @@ class SubmitJob(Job):
         )
         return plan
 
-    def _refuse_if_unknown(self, state: ThreadState, desk: Desk) -> None:
-        """A known submission goes on, so that the engine answers `Duplicate` or `KeyConflict`; a new one is refused."""
+    def _known(self, desk: Desk) -> bool:
         names = ({"key": self.body.key}, {"retry_of": self.body.retry_of}, {"turn": self.turn})
-        if any(desk.row(self.thread, **name) for name in names if None not in name.values()):
-            return
+        return any(desk.row(self.thread, **name) for name in names if None not in name.values())
+
+    def _refuse(self, state: ThreadState) -> NoReturn:
         if self.when_busy == "refuse":
             raise Busy(thread=self.thread, turn=self.turn, running=state.open_before(state.head + 1)[0].row.turn)
         raise Overloaded(thread=self.thread, turn=self.turn, limit="QUEUE_TURNS_MAX", limit_value=QUEUE_TURNS_MAX)

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from turnlog.engines.protocol import Engine, Phase, TurnRow
+from turnlog.folds.hidden import Hidden
 from turnlog.folds.turn import TurnView
-from turnlog.journal.records import turn_view
+from turnlog.journal.hiding import hidden_in
+from turnlog.journal.records import thread_fold, turn_view
 from turnlog.limits import PAGE_ROWS_MAX
 
 
@@ -18,20 +22,22 @@ class ListedTurn(TurnView, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """A turn in a list.
 
     `owner` is the log that may write it, or wrote it last. `queue_place` counts the open turns of its thread that a
-    submitted turn waits for, None for all others. `retried_by` is the later turn that asked the same again, `pruned`
-    tells that the trace was removed.
+    submitted turn waits for, None for all others. `retried_by` is the later turn that asked the same again and is not
+    hidden while this one is shown, `hidden_by` the seq of the truncation that took the turn out of the conversation,
+    `pruned` tells that the trace was removed.
     """
 
     thread: str
     owner: str | None = None
     queue_place: int | None = None
     retried_by: str | None = None
+    hidden_by: int | None = None
     pruned: bool = False
 
     @property
     def hidden(self) -> bool:
-        """Whether a later turn asked the same again."""
-        return self.retried_by is not None
+        """Whether a later turn asked the same again, or a truncation took this one out of the conversation."""
+        return self.retried_by is not None or self.hidden_by is not None
 
     @property
     def view(self) -> TurnView:
@@ -40,30 +46,46 @@ class ListedTurn(TurnView, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     def beside(self, view: TurnView) -> ListedTurn:
         """A fold of the same turn with what this row tells beside it: for a trace that was read a moment later."""
-        return _listed(self.thread, self.owner, self.queue_place, self.retried_by, view)
+        place = self.queue_place if view.state == "submitted" else None
+        folded = {name: getattr(view, name) for name in _FOLDED}
+        return replace(self, **folded, queue_place=place)
 
 
 _FOLDED: Final = TurnView.__struct_fields__
 
 
-def _listed(thread: str, owner: str | None, place: int | None, retried_by: str | None, view: TurnView) -> ListedTurn:
-    fields = {name: getattr(view, name) for name in _FOLDED}
-    place = place if view.state == "submitted" else None
-    return ListedTurn(**fields, thread=thread, owner=owner, queue_place=place, retried_by=retried_by)
-
-
 def listed(engine: Engine, rows: Sequence[TurnRow]) -> tuple[ListedTurn, ...]:
     """The rows of a page, in its order. What stands beside the folds is of now, which may be a moment later."""
     places = _places(engine, {row.thread for row in rows if row.phase is Phase.SUBMITTED})
-    children = {(row.thread, row.retry_of): row.turn for row in rows if row.retry_of is not None}
+    hidden = {thread: _hidden(engine, thread, rows) for thread in {row.thread for row in rows}}
+    children = {(row.thread, row.retry_of): row for row in rows if row.retry_of is not None}
     found = []
     for row in rows:
         view, pair = turn_view(engine, row), (row.thread, row.turn)
         child = children.get(pair)
         if child is None and view.state == "interrupted":
             child = _child(engine, row)
-        found.append(_listed(row.thread, row.owner, places.get(pair, 0), child, view))
+        by = hidden[row.thread].by(row.seq_first)
+        takes_its_place = child is not None and hidden[row.thread].by(child.seq_first) == by
+        found.append(
+            ListedTurn(
+                **{name: getattr(view, name) for name in _FOLDED},
+                thread=row.thread,
+                owner=row.owner,
+                queue_place=places.get(pair, 0) if view.state == "submitted" else None,
+                retried_by=child.turn if child is not None and takes_its_place else None,
+                hidden_by=by,
+            )
+        )
     return tuple(found)
+
+
+def _hidden(engine: Engine, thread: str, rows: Sequence[TurnRow]) -> Hidden:
+    """The truncations that may hide one of these rows."""
+    first = min(row.seq_first for row in rows if row.thread == thread)
+    stored = engine.threads(thread=thread, limit=1).rows
+    newest = thread_fold(engine, stored[0]).truncated if stored else None
+    return hidden_in(engine, thread, newest, first)
 
 
 def _places(engine: Engine, threads: set[str]) -> dict[tuple[str, str], int]:
@@ -76,6 +98,6 @@ def _places(engine: Engine, threads: set[str]) -> dict[tuple[str, str], int]:
     return places
 
 
-def _child(engine: Engine, row: TurnRow) -> str | None:
+def _child(engine: Engine, row: TurnRow) -> TurnRow | None:
     """The turn that asked this one again."""
-    return next((child.turn for child in engine.turns(thread=row.thread, retry_of=row.turn, limit=1).rows), None)
+    return next(iter(engine.turns(thread=row.thread, retry_of=row.turn, limit=1).rows), None)

@@ -72,6 +72,7 @@ class Log(LogViews, ThreadOperations, Care):
             engine.lease(self.owner, LEASE_S)
             self._writer = Writer(engine, self.owner, self._clock, self._hub)
             opened.callback(self._writer.close)
+            self._reading.refolded = self._writer.refolded
             self.recovered = self.recover()
             opened.pop_all()
 
@@ -131,6 +132,7 @@ class Log(LogViews, ThreadOperations, Care):
         workspace: str | None = None,
         stream_id: str | None = None,
         when_busy: WhenBusy = "refuse",
+        edit_of: str | None = None,
     ) -> Receipt[Turn]:
         """Accept a person's message: durable when the receipt is, and no agent may start before.
 
@@ -141,6 +143,10 @@ class Log(LogViews, ThreadOperations, Care):
         (`replace`); `Overloaded` when
         `QUEUE_TURNS_MAX` are open (`replace`: one more). It raises `StoreUnavailable` when the store failed:
         the same key tells later what became of it. Invalid input raises at once.
+
+        The message takes the place of that of `edit_of`: in the same write, that turn and everything begun after it is
+        taken out of the conversation, as by `truncate`. Raises `UnknownTurn`, `TurnHidden`, and `Busy` also where it
+        would wait for a turn that it takes out.
         """
         check_when_busy(when_busy)
         check_content(content)
@@ -156,6 +162,7 @@ class Log(LogViews, ThreadOperations, Care):
             workspace=workspace,
             model=model,
             model_provider=model_provider,
+            edit_of=None if edit_of is None else check_turn_id(edit_of),
         )
         turn_id = self._ids.turn_id(self._clock.now_us()) if turn is None else check_turn_id(turn)
         return self._submit(check_thread_id(thread), turn_id, body, when_busy)
@@ -185,8 +192,8 @@ class Log(LogViews, ThreadOperations, Care):
         """Submit an interrupted turn's message again, as its one child; again, it gives that child as `duplicate`.
 
         `agent` is who is asked now, by default who was asked before; `when_busy` is as for `submit`. Raises
-        `NotRetryable` for a turn that is not interrupted, `UnknownThread`, `UnknownTurn`, or `RecordDamaged` when its
-        message cannot be read.
+        `NotRetryable` for a turn that is not interrupted or that a truncation has hidden, `UnknownThread`,
+        `UnknownTurn`, or `RecordDamaged` when its message cannot be read.
         """
         check_when_busy(when_busy)
         view = self.turn_view(thread, turn)
@@ -198,7 +205,7 @@ class Log(LogViews, ThreadOperations, Care):
                 problem="the message of the turn cannot be read", seq=view.seq_first, kind=Submitted.kind
             )
         asked = first.body.agent if agent is None else check_name("agent", agent)
-        again = msgspec.structs.replace(first.body, key=None, retry_of=turn, agent=asked)
+        again = msgspec.structs.replace(first.body, key=None, retry_of=turn, edit_of=None, agent=asked)
         return self._submit(thread, self._ids.turn_id(self._clock.now_us()), again, when_busy)
 
     def turn(

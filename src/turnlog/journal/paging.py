@@ -14,6 +14,7 @@ from typing import NamedTuple
 from turnlog.engines.protocol import Engine, TurnRow
 from turnlog.errors import InvalidInput
 from turnlog.events.kinds import Draft, Event, Submitted, ThreadItem, ThreadLate
+from turnlog.events.thread_kinds import ThreadTruncated
 from turnlog.folds.transcript import Transcript, TranscriptView
 from turnlog.journal.follow import is_seq
 from turnlog.limits import READ_BYTES_MAX
@@ -35,6 +36,8 @@ class PageFold:
             self._turns.add(event.turn)
         if self._is_ours(event):
             self._fold.event(event)
+        elif isinstance(event.body, ThreadTruncated):
+            self.hide(event.body.after, event.seq)
 
     def _is_ours(self, event: Event) -> bool:
         if event.turn is not None:
@@ -47,9 +50,13 @@ class PageFold:
         """Take one chunk of an open draft."""
         self._fold.draft(chunk)
 
-    def retried(self, turn: str, child: str) -> None:
-        """A turn of this page was asked again, by a turn of another one."""
-        self._fold.retried(turn, child)
+    def retried(self, turn: str, child: str, first: int) -> None:
+        """A turn of this page was asked again, by a turn of another one that begins at the seq `first`."""
+        self._fold.retried(turn, child, first)
+
+    def hide(self, after: int, seq: int) -> None:
+        """What was begun between these seqs was hidden, by a truncation that may stand on another page."""
+        self._fold.hide(after, seq)
 
     def view(self) -> TranscriptView:
         """The page as it stands."""

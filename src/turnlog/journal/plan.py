@@ -59,6 +59,11 @@ class Plan:
     appends, the second one with events could be taken without the first, so a plan has one."""
 
     @property
+    def shows(self) -> bool:
+        """Whether the thread is there for readers after it: it is not while it is being copied."""
+        return self.fold is None or not self.fold.importing
+
+    @property
     def moves_queue(self) -> bool:
         """Whether a turn that waits may have something to do after it: a turn has ended, or was asked to."""
         return any(event.kind in TERMINAL or event.kind == Requested.kind for event in self.events)

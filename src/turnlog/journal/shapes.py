@@ -25,9 +25,9 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ThreadRow(Shape, frozen=True, kw_only=True):
-    """A thread in a list. `head` is its last seq, `latest` its newest turn.
+    """A thread in a list. `head` is its last seq, `latest` its newest turn that no truncation hides.
 
-    `pinned` is false until threads can be pinned. `damaged` tells that the row could not be read and was made anew.
+    `pinned` ones come first. `damaged` tells that the row could not be read and was made anew.
     """
 
     thread: str
@@ -45,7 +45,8 @@ class TurnRow(Shape, frozen=True, kw_only=True):
     """A turn in a list.
 
     `queue_place` is how many open turns of its thread come before a submitted one. `retried_by` is the later
-    turn that asked the same again, `hidden` tells that there is one. `answer` is the seq of the last assistant message;
+    turn that asked the same again, `hidden_by` the seq of the truncation that took the turn out of the conversation,
+    `hidden` tells that there is one of them. `answer` is the seq of the last assistant message;
     `late` are seqs of what came after the end. `illegal` counts events that the table of states does not allow,
     `damaged` tells that the stored row could not be read: both only where the store is damaged. `usage` is as the agent
     reported it.
@@ -69,9 +70,11 @@ class TurnRow(Shape, frozen=True, kw_only=True):
     model: str | None
     key: str | None
     retry_of: str | None
+    edit_of: str | None
     owner: str | None
     queue_place: int | None
     retried_by: str | None
+    hidden_by: int | None
     hidden: bool
     pruned: bool
     preview: str
@@ -226,16 +229,21 @@ class AddedItem(Shape, frozen=True, kw_only=True):
 
 
 class OmittedEvent(Shape, frozen=True, kw_only=True):
-    """An event that gave no item: its seq, and why."""
+    """An event that gave no item, or not all of it: its seq, and why.
+
+    Where `until` is not null it is a range: all that was begun at the seqs from `seq` to `until`, each turn whole.
+    """
 
     seq: int
+    until: int | None
     why: str
 
 
 class HistoryItems(Shape, frozen=True, kw_only=True):
     """Raw items as an agent is given them. An item that is no JSON any more stands as text.
 
-    `changed` are indexes of items in which a lone surrogate became U+FFFD. `at` is the cursor behind the last event.
+    `changed` are indexes of items that differ from what is stored: a lone surrogate became U+FFFD, or `portable` took
+    something out. `at` is the cursor behind the last event.
     """
 
     items: list[RawItem]

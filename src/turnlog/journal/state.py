@@ -143,7 +143,13 @@ def turn_row(row: TurnRow, view: TurnView) -> TurnRow:
 
 def thread_row(thread: str, fold: ThreadFold) -> ThreadRow:
     """The row that `fold` makes."""
-    return ThreadRow(thread=thread, updated_at=fold.updated_at, fold=encode_thread_fold(fold))
+    return ThreadRow(
+        thread=thread,
+        updated_at=fold.updated_at,
+        pinned=fold.pinned,
+        importing=fold.importing,
+        fold=encode_thread_fold(fold),
+    )
 
 
 @dataclass(slots=True, eq=False)

@@ -30,9 +30,9 @@ from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.receipt import Receipt, Settlement, outcome_of, settle
 from turnlog.journal.recovery import Recovered
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up, load, lose
-from turnlog.journal.turn_jobs import DraftPart, EventJob, FlushJob, InterruptJob, TurnJob
+from turnlog.journal.turn_jobs import DraftPart, EventJob, FlushJob, TurnJob
 from turnlog.journal.turn_queue import Parked, ReadyJob
-from turnlog.journal.upkeep import NEVER, Upkeep
+from turnlog.journal.upkeep import Upkeep
 from turnlog.limits import (
     BATCH_JOBS_MAX,
     BATCH_JOBS_QUICK_MAX,
@@ -75,6 +75,7 @@ class Writer:
         self._states: OrderedDict[str, ThreadState] = OrderedDict()
         self._parked = Parked()
         self._upkeep = Upkeep(self._desk, hub, self._states, self._parked)
+        self._upkeep.snapshots.come_by = self._come_by
         hub.on_watch = self._nudge
         self._thread = threading.Thread(target=self._run, name="turnlog-writer", daemon=True)
         self._thread.start()
@@ -121,6 +122,15 @@ class Writer:
         with self._mutex:
             self._wake.notify()
 
+    def _come_by(self) -> None:
+        with self._mutex:
+            self._rested = False
+            self._wake.notify()
+
+    def refolded(self, thread: str, turn: str) -> None:
+        """A reader had to fold a settled turn: the next one should find its snapshot."""
+        self._upkeep.snapshots.ask([(thread, turn)])
+
     def recover(self) -> list[Recovered]:
         """Settle the turns of dead writers now. Runs in the writer's thread: use `call`."""
         return self._upkeep.recover()
@@ -135,6 +145,7 @@ class Writer:
         with self._mutex:
             self._closing = True
             self._wake.notify()
+        self._upkeep.snapshots.close()
         self._thread.join(CLOSE_WAIT_S)
         settle([], self.hub.close())
         if self._thread.is_alive():
@@ -217,7 +228,7 @@ class Writer:
         for job in jobs:
             try:
                 state = self._state(job.thread, maybe_new=isinstance(job, SubmitJob))
-                sealed.append((job, job.seal(state, self._desk)))
+                sealed.append((job, job.work_out(state, self._desk)))
             except Busy as busy:
                 settlements += self._busy(job, busy, again)
             except Exception as error:  # whatever it is, it is this job's answer, and the writer goes on
@@ -260,8 +271,10 @@ class Writer:
                     again.append(job)
                 else:
                     settlements += job.answers(plan, dones)
-                changed.append(job.thread)
+                if plan.shows:
+                    changed.append(job.thread)
                 self._upkeep.follow(plan.state)
+                self._upkeep.snapshots.saw(plan)
                 if plan.moves_queue:
                     self._parked.stir([job.thread])
             elif self._refused(job, plan, answers, settlements):
@@ -359,25 +372,9 @@ class Writer:
         return found if found is not None and found.row.owner == self.owner else None
 
     def _settle_own(self) -> None:
-        """Queue the end of every turn this log still owns: nobody will write to them any more.
-
-        An end that the store refused before is tried once more. The caller holds the condition.
-        """
-        owed = self._upkeep.owed(NEVER)
-        for job in owed:
+        """Queue the end of every turn this log still owns. The caller holds the condition."""
+        for job in self._upkeep.last_ends():
             self._lanes.put(job)
-        ending = {(job.thread, job.turn) for job in owed}
-        for turn in self._upkeep.mine():
-            if (turn.row.thread, turn.row.turn) not in ending:
-                self._lanes.put(
-                    InterruptJob(
-                        thread=turn.row.thread,
-                        turn=turn.row.turn,
-                        fence=turn.row.fence,
-                        reason="not_started" if turn.view.state == "submitted" else "cancelled",
-                        detail="the log was closed",
-                    )
-                )
 
 
 def _all_receipts(job: Job) -> list[Receipt[Any]]:

@@ -14,6 +14,7 @@ from turnlog.errors import RecordDamaged
 from turnlog.events.kinds import Draft, Event, Interrupted, WorkerStarted
 from turnlog.folds.entries import Entry
 from turnlog.folds.notices import Notice
+from turnlog.folds.pages import Brief
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message, Transcript
@@ -119,7 +120,7 @@ class TurnSource:
     def retried(self, child: str, seq: int) -> None:
         """The turn was asked again, as the turn `child` whose first event is `seq`."""
         self.touched = max(self.touched, seq)
-        self._transcript.retried(self.turn, child)
+        self._transcript.retried(self.turn, child, seq)
 
     def view(self, queue_place: int | None = None) -> TurnShown:
         """The turn as it stands."""
@@ -182,7 +183,7 @@ def is_step(entry: Entry) -> bool:
     return is_row(entry) and entry.mark != "late" and not is_own_note(entry, "interrupted", "interrupt_requested")
 
 
-def is_row(entry: Entry) -> bool:
+def is_row(entry: Entry | Brief) -> bool:
     """Whether an entry stands in the trace: all but the answer's own messages, which stand below it."""
     return entry.kind != "message" or entry.parent is not None or entry.mark is not None
 
