@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from tests.agents.codex.homes import write_home
 from tests.agents.codex.running import WAIT_S, processes_of
 from tests.cli.calling import Caller
 from tests.web.serving import Serving
+from turnlog.agents.codex.binary import find_binary, installed_version
 from turnlog.testing.responses_answers import shell, text
 from turnlog.testing.responses_endpoint import ResponsesEndpoint
 
@@ -67,7 +69,8 @@ def test_without_codex_nothing_is_submitted(call: Caller, folder: Path, environm
 def test_doctor_says_which_codex(call: Caller, folder: Path) -> None:
     """doctor names the version and the program that would be run, or why there is none."""
     assert call("ask", "t", "hello", "--workspace", str(folder)).exit_code == 0
-    assert call.read("doctor")["codex"].startswith("0.163.0 (")
+    binary = find_binary(os.environ)
+    assert call.read("doctor")["codex"] == f"{installed_version(binary, os.environ)} ({binary})"
     report = call("doctor", "--json", environment={"CODEX_BIN": "/nowhere"})
     assert json.loads(report.stdout)["codex"] == "none: CODEX_BIN names no program: /nowhere"
 
