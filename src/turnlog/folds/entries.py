@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -64,12 +64,13 @@ class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[Entry, ...]
 
 
-def entries_of(nodes: Sequence[Node], turn: TurnView) -> tuple[Entry, ...]:
+def entries_of(nodes: Sequence[Node], turn: TurnView) -> Iterator[Entry]:
     """Nodes as entries in order. `nodes` may hold copies that stand for nodes of the same `key`."""
     ordered = sorted((node for node in nodes if not _says_nothing(node)), key=_by_place)
     shown = {node.key: node for node in ordered}
     parents = _parents(ordered, shown)
-    return tuple(_entry(node, parents[node.key], turn) for node in ordered)
+    for node in ordered:
+        yield _entry(node, parents[node.key], turn)
 
 
 def _by_place(node: Node) -> tuple[int, int, int]:

@@ -6,6 +6,8 @@ position and on the text of the drafts open there, and on nothing else: not on h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from turnlog.errors import RecordDamaged
@@ -24,12 +26,12 @@ from turnlog.events.kinds import (
     Unknown,
 )
 from turnlog.folds.drafts import OpenDrafts, grouped
-from turnlog.folds.entries import TimelineView, entries_of
+from turnlog.folds.entries import Entry, TimelineView, entries_of
 from turnlog.folds.items import json_text
 from turnlog.folds.nodes import Node, Tree
 from turnlog.folds.overlay import draft_node, fill, lay_over, target_of
 from turnlog.folds.placing import place_item, place_step
-from turnlog.folds.turn import TurnFold, fold_turn
+from turnlog.folds.turn import TurnFold, TurnView, fold_turn
 
 
 class Timeline:
@@ -62,10 +64,15 @@ class Timeline:
 
     def view(self) -> TimelineView:
         """The trace as it stands. Raises `RecordDamaged` when the turn has no event that says what it is."""
+        turn, entries = self.trace()
+        return TimelineView(turn=turn, entries=tuple(entries))
+
+    def trace(self) -> tuple[TurnView, Iterator[Entry]]:
+        """The same, one entry after the other, for who does something else in between. Nothing may be fed meanwhile."""
         if self._fold is None:
             raise RecordDamaged(problem="the turn has no readable beginning")
         nodes = lay_over(self._tree, self._drafts.groups())
-        return TimelineView(turn=self._fold.view, entries=entries_of(nodes, self._fold.view))
+        return self._fold.view, entries_of(nodes, self._fold.view)
 
     def _apply(self, event: Event) -> None:
         match event.body:

@@ -11,6 +11,7 @@ from turnlog.journal.jobs import Job, SubmitJob
 from turnlog.journal.plan import Desk
 from turnlog.journal.receipt import Receipt, settle
 from turnlog.journal.recovery import Pair, Recovered, recover
+from turnlog.journal.snapshots import Snapshots
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.journal.turn_jobs import CompleteJob, InterruptJob
 from turnlog.journal.turn_queue import Parked
@@ -38,6 +39,7 @@ class Upkeep:
         self._states = states
         self._parked = parked
         self._shared = desk.engine.caps.shared
+        self.snapshots = Snapshots(desk.engine, desk.clock)
         self._mine: dict[str, list[OpenTurn]] = {}
         self._owed: dict[Pair, CompleteJob | InterruptJob] = {}
         self._owed_at = NEVER
@@ -101,6 +103,26 @@ class Upkeep:
         self._owed_at = NEVER
         return jobs
 
+    def last_ends(self) -> list[CompleteJob | InterruptJob]:
+        """The ends of all own open turns, as the log is closed: nobody will write to them any more.
+
+        An end that the store refused before is tried once more.
+        """
+        ends = self.owed(NEVER)
+        ending = {(job.thread, job.turn) for job in ends}
+        for turn in self.mine():
+            if (turn.row.thread, turn.row.turn) not in ending:
+                ends.append(
+                    InterruptJob(
+                        thread=turn.row.thread,
+                        turn=turn.row.turn,
+                        fence=turn.row.fence,
+                        reason="not_started" if turn.view.state == "submitted" else "cancelled",
+                        detail="the log was closed",
+                    )
+                )
+        return ends
+
     # --- between commits ---------------------------------------------------------------------------------------
 
     def due_s(self, now: float) -> float:
@@ -141,7 +163,8 @@ class Upkeep:
             self._recover_at = max(self._recover_at, now + STORE_PROBE_S)
 
     def rest(self) -> None:
-        """Let the engine do its housekeeping. When it cannot, everything is still where it is safe."""
+        """Store snapshots, and let the engine do its housekeeping. When it cannot, all is still where it is safe."""
+        self.snapshots.rest()
         try:
             self._desk.engine.rest()
         except StoreError:
@@ -153,6 +176,7 @@ class Upkeep:
         mine = {(turn.row.thread, turn.row.turn) for turn in self.mine()}
         found = recover(engine, self._desk.owner, clock, mine)
         threads = {recovered.thread for recovered in found}
+        self.snapshots.ask((recovered.thread, recovered.turn) for recovered in found)
         for thread in threads:
             if (state := self._states.get(thread)) is not None:
                 catch_up(engine, state, self._desk.owner)

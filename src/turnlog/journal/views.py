@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from typing import Literal
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
 from turnlog.events.ids import check_thread_id
 from turnlog.events.kinds import Draft, Event
-from turnlog.folds.entries import TimelineView
-from turnlog.folds.history import History
+from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.history import History, Profile
+from turnlog.folds.pages import Brief, TimelinePage
 from turnlog.journal.follow import Batch, batches, changes, follow, parse_cursor
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.parts import LogParts
@@ -48,6 +48,26 @@ class LogViews(LogParts):
         """What happened in one turn, as entries. Raises `UnknownThread` or `UnknownTurn`."""
         return self._views.timeline(thread, turn)
 
+    def timeline_page(
+        self, thread: str, turn: str, *, limit: int = PAGE_ROWS, after: bytes | None = None
+    ) -> TimelinePage:
+        """A part of the same, in order. `next` of a part is the `after` of the one behind it.
+
+        A part ends at `limit` entries, or before they have more than `PAGE_BYTES_MAX` bytes of JSON; it has at least
+        one, if there is one left. The parent of an entry may be in an earlier part. Of a settled turn that has a
+        snapshot only the pages in question are read, however long it is.
+        """
+        return self._views.timeline_page(thread, turn, limit, after)
+
+    def timeline_rows(
+        self, thread: str, turn: str, choose: Callable[[Sequence[Brief]], Sequence[int]]
+    ) -> tuple[Entry, ...]:
+        """The entries of a turn that `choose` names by their numbers, counted from 0, when it is shown all in brief.
+
+        For who shows a trace in an order of their own. `choose` may be asked twice.
+        """
+        return self._views.timeline_rows(thread, turn, choose)
+
     def transcript(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> TranscriptPage:
         """What a person reads: the newest turns and messages without a turn, at most `limit` of each, in reading order.
 
@@ -56,10 +76,15 @@ class LogViews(LogParts):
         return self._views.transcript(thread, limit, before)
 
     def history(
-        self, thread: str, profile: Literal["raw", "responses"] = "responses", *, until: str | None = None
+        self, thread: str, profile: Profile = "responses", *, until: str | None = None, limit: int | None = None
     ) -> History:
-        """What an agent is given of a thread, up to but not including turn `until`. Raises `UnknownThread`."""
-        return self._views.history(thread, profile, until)
+        """What an agent is given of a thread: for the endpoint it speaks to (`responses`), for another one
+        (`portable`), or as it is stored (`raw`).
+
+        `until` is a turn: only turns submitted before it. `limit` is how many of the newest groups: a message, calls
+        with their outputs, reasoning with what it led to. Raises `UnknownThread`, `UnknownTurn`, `InvalidInput`.
+        """
+        return self._views.history(thread, profile, until, limit)
 
     def events(
         self, thread: str, *, after: int = 0, turn: str | None = None, bytes_max: int = READ_BYTES_MAX

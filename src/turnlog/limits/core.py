@@ -181,6 +181,37 @@ READS_TOGETHER_MAX: Final = 64
 VIEW_TEXT_BYTES_MAX: Final = 64 * 1_024
 """UTF-8 bytes of one argument or output a view shows; the entry says what was cut, the whole is read on demand."""
 
+SNAPSHOTS_KEPT: Final = 20
+"""Newest settled turns of a thread whose timelines are kept as snapshots: what a person opens again. All others are
+folded again when somebody does."""
+
+SNAPSHOT_EVENTS_MIN: Final = 6
+"""Events of a turn that is worth a snapshot: with fewer, nothing was called, and folding them again is one read as
+well. Threads of plain questions and answers would take half as much disk again."""
+
+SNAPSHOT_PAGE_ENTRIES_MAX: Final = 200
+"""Entries in one page of a snapshot: as many as a page of a trace shows, unpacked in a millisecond."""
+
+SNAPSHOT_PAGE_BYTES: Final = 256 * 1_024
+"""Bytes of JSON of those entries, unless one alone is larger, before they are compressed."""
+
+SNAPSHOT_BODY_BYTES_MAX: Final = 4 * 1_024 * 1_024
+"""Bytes that a page of a snapshot may unpack to: its limit, and one entry with three texts that are all escapes. What
+claims more is damaged."""
+
+SNAPSHOT_WRITE_BYTES: Final = 256 * 1_024
+"""Bytes of a snapshot that are written at once: a group commit that comes meanwhile waits a millisecond for them."""
+
+SNAPSHOTS_WAITING_MAX: Final = 1_000
+"""Settled turns that wait for their snapshot: seconds of work. More of them are folded again when they are opened."""
+
+SNAPSHOT_PIECE_S: Final = 0.001
+"""Seconds of folding for a snapshot before others are let go on: a fifth of the time for which one thread of CPython
+may keep the others waiting."""
+
+SNAPSHOT_PAUSE_S: Final = 0.002
+"""Seconds of each of these rests: making snapshots takes at most a third of a core."""
+
 TITLE_CHARS_MAX: Final = 80
 """Characters of a thread's title taken from its first message: one line of a list."""
 

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
 import turnlog
 from tests.runner.running import answer, asking, call, hang, output, run, text
@@ -18,11 +15,9 @@ from turnlog.agents.protocol import ItemSignal, StepSignal
 from turnlog.errors import TurnlogError
 from turnlog.events.clock import rfc3339
 from turnlog.events.kinds import Failure
-from turnlog.folds.entries import Entry
 from turnlog.journal.log import Log
 from turnlog.limits import BODY_BYTES_MAX, PAGE_BYTES_MAX
 from turnlog.testing.scripted_agent import Act
-from turnlog.web.api.lists import entry_page
 
 ODD_RAW = (
     b'{ "type":"message",\n\t"role" : "assistant", "big": 123456789012345678901234567890, "f": 1.10, '
@@ -160,37 +155,6 @@ def test_a_page_of_a_trace_is_bounded_in_bytes(log: Log) -> None:
             assert [entry["id"] for entry in entries] == [f"s{n}" for n in range(30)]
 
     run(main())
-
-
-def entry(seq: int, rev: int, size: int) -> Entry:
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("parent", "name", "title", "started_at", "ended_at", "args", "output", "failure")
-    )
-    return Entry(
-        id=f"{seq}.{rev}", seq=seq, rev=rev, kind="note", text="x" * size, status="running", output_bytes=0,
-        truncated=False, **nothing,
-    )  # fmt: skip
-
-
-PLACES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=12).map(sorted)
-
-
-@given(PLACES, PLACES, st.integers(1, 5), st.sampled_from([1, PAGE_BYTES_MAX // 2 + 1]))
-def test_pages_of_a_trace_meet_while_it_grows(
-    places: list[tuple[int, int]], more: list[tuple[int, int]], limit: int, size: int
-) -> None:
-    """Page by page each entry comes once, also of equal places, and what is added behind while reading comes too."""
-    entries = [replace(entry(*place, size), id=str(at)) for at, place in enumerate(places)]
-    added = [replace(entry(4, 2 + rev, 1), id=f"+{at}") for at, (_, rev) in enumerate(more)]
-    added.sort(key=lambda one: one.rev)
-    first = entry_page(entries, None, limit)
-    found, cursor = list(first.entries), first.next
-    whole = [*entries, *added]
-    while cursor is not None or len(found) < len(entries):
-        page = entry_page(whole, cursor, limit)
-        assert 1 <= len(page.entries) <= limit
-        found, cursor = found + page.entries, page.next
-    assert [one.id for one in found] in ([one.id for one in whole], [one.id for one in entries])
 
 
 def test_a_running_trace_shows_drafts(log: Log) -> None:

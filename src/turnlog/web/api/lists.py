@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from turnlog.errors import InvalidInput
 from turnlog.events.codec import json_line
 from turnlog.events.kinds import Event
-from turnlog.folds.entries import Entry
+from turnlog.folds.pages import cursor_behind
+from turnlog.folds.turn import TurnView
 from turnlog.journal import shapes
 from turnlog.journal.documents import (
     cursor_of,
@@ -18,54 +16,38 @@ from turnlog.journal.documents import (
     events_document,
     transcript_document,
 )
-from turnlog.journal.follow import is_seq
 from turnlog.journal.log import Log
 from turnlog.limits import PAGE_BYTES_MAX
 
 
 class EntryPage(NamedTuple):
-    """Some entries of a timeline in order, and the cursor of the page after them, None at the end."""
+    """Some entries of a timeline in order, the turn's row that was folded with them, and the cursor of the page after
+    them, None at the end."""
 
+    turn: TurnView
     entries: list[shapes.Entry]
     next: str | None
 
 
-def entry_page(entries: Sequence[Entry], after: str | None, limit: int) -> EntryPage:
+def entry_page(log: Log, thread: str, turn: str, after: str | None, limit: int) -> EntryPage:
     """At most `limit` of the entries behind `after`, and at least one; fewer when their bytes would be too many.
 
     A cursor is a place, and how many entries of that place were given before: what comes later stands behind it.
     """
-    start = 0 if after is None else _behind(entries, after)
+    start = None if after is None else cursor_of(after, "after")
+    part = log.timeline_page(thread, turn, limit=limit, after=start)
     page: list[shapes.Entry] = []
     size = 0
-    for entry in entries[start : start + limit]:
+    for entry in part.entries:
         shape = entry_shape(entry)
         size += len(json_line(shape))
         if page and size > PAGE_BYTES_MAX:
             break
         page.append(shape)
-    end = start + len(page)
-    return EntryPage(page, None if end >= len(entries) else _cursor(entries, end))
-
-
-def _place(entry: Entry) -> tuple[int, int]:
-    return entry.seq, entry.rev
-
-
-def _cursor(entries: Sequence[Entry], end: int) -> str | None:
-    seq, rev = _place(entries[end - 1])
-    given = sum(1 for entry in entries[:end] if _place(entry) == (seq, rev))
-    return cursor_text(b"%d.%d.%d" % (seq, rev, given))
-
-
-def _behind(entries: Sequence[Entry], after: str) -> int:
-    numbers = cursor_of(after, "after").decode("latin-1").split(".")
-    if len(numbers) != 3 or not all(is_seq(number) for number in numbers):
-        raise InvalidInput(field="after", problem="must be the `next` of a timeline")
-    seq, rev, given = map(int, numbers)
-    end = bisect_right(entries, (seq, rev), key=_place)
-    first = next((at for at in range(end, 0, -1) if _place(entries[at - 1]) != (seq, rev)), 0)
-    return min(first + given, end)
+    next = part.next
+    if len(page) < len(part.entries):
+        next = cursor_behind(part.entries[: len(page)], start)
+    return EntryPage(part.turn, page, None if next is None else cursor_text(next))
 
 
 def transcript_page(log: Log, thread: str, limit: int, before: bytes | None) -> bytes:

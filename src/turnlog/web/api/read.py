@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from turnlog.errors import InvalidInput, UnknownTurn
-from turnlog.folds.history import Profile
+from turnlog.folds.history import check_profile
 from turnlog.journal.documents import (
     history_document,
     newest_turns_document,
@@ -21,7 +21,7 @@ from turnlog.journal.log import Log
 from turnlog.journal.shapes import Timeline
 from turnlog.web.answer import answer, fold, read, unchanging
 from turnlog.web.api.lists import entry_page, event_page, transcript_page
-from turnlog.web.input import before_of, check_query, cursor_seq, limit_of, path_of, seq_of
+from turnlog.web.input import before_of, check_query, cursor_seq, groups_of, limit_of, path_of, seq_of
 
 
 async def threads(request: Request) -> Response:
@@ -80,9 +80,8 @@ def _latest(log: Log, thread: str) -> str:
 
 
 def _timeline(log: Log, thread: str, turn: str, after: str | None, limit: int) -> Timeline:
-    view = log.timeline(thread, turn)
-    row = log.turn_view(thread, turn).beside(view.turn)
-    page = entry_page(view.entries, after, limit)
+    page = entry_page(log, thread, turn, after, limit)
+    row = log.turn_view(thread, turn).beside(page.turn)
     return timeline_document(row, page.entries, log.epoch, next=page.next)
 
 
@@ -100,12 +99,13 @@ async def transcript(request: Request) -> Response:
 
 async def history(request: Request) -> Response:
     """What an agent is given."""
-    name, until = path_of(request, "thread"), request.query_params.get("until")
+    name, until, limit = path_of(request, "thread"), request.query_params.get("until"), groups_of(request)
     profile: Any = request.query_params.get("profile", "responses")
-    if profile not in get_args(Profile):
-        raise InvalidInput(field="profile", problem=f"must be one of {', '.join(get_args(Profile))}")
+    check_profile(profile)
     return await answer(
-        request, lambda log: history_document(at=_at(log, name), history=log.history(name, profile, until=until)), fold
+        request,
+        lambda log: history_document(at=_at(log, name), history=log.history(name, profile, until=until, limit=limit)),
+        fold,
     )
 
 

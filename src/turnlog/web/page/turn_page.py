@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnlog.errors import InvalidInput
-from turnlog.folds.entries import Entry
+from turnlog.folds.pages import Brief
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.log import Log
@@ -14,7 +14,7 @@ from turnlog.limits import TRACE_ROWS_SHOWN
 from turnlog.web.page.fragments import Place, Rows, TurnLayout, names_of
 from turnlog.web.page.markup import Element, dom_id
 from turnlog.web.page.rendering import leaf
-from turnlog.web.page.view import TurnSource, rows_of
+from turnlog.web.page.view import TurnSource, is_row
 from turnlog.web.paths import path_id
 
 
@@ -42,34 +42,54 @@ def turn_page(log: Log, thread: str, turn: str, start: int) -> TurnPage:
     """The page with the rows of the trace from the number `start` on. Blocks. Raises `UnknownTurn`."""
     row = log.turn_view(thread, turn)
     source = _source(log, thread, row)
-    place, entries = Place(path_id(thread), path_id(turn)), in_tree(log.timeline(thread, turn).entries)
-    rows = _rows(place, turn, entries, start)
+    place = Place(path_id(thread), path_id(turn))
+    rows, count = _rows(log, thread, turn, start)
     element = TurnLayout(thread, turn, alone=True).element(source.view(row.queue_place), rows)
     return TurnPage(
         title=log.thread(thread).title,
         at=f"{log.epoch}.{source.touched}",
         section=element,
-        pages=_pages(place, len(entries), start),
+        pages=_pages(place, count, start),
         running=row.state not in TERMINAL,
     )
 
 
 def trace_rows(log: Log, thread: str, turn: str) -> list[Element]:
     """The first rows of a turn's trace, and where the others are. Blocks. Raises `UnknownTurn`."""
-    place, entries = Place(path_id(thread), path_id(turn)), in_tree(log.timeline(thread, turn).entries)
-    rows = _rows(place, turn, entries, 0)
-    over = len(entries) - TRACE_ROWS_SHOWN
+    rows, count = _rows(log, thread, turn, 0)
+    over = count - TRACE_ROWS_SHOWN
     if over > 0:
+        place = Place(path_id(thread), path_id(turn))
         rows.append(leaf("rest", f"rest-{dom_id(turn)}", over=over, href=f"{place.page}?from={TRACE_ROWS_SHOWN}"))
     return rows
 
 
-def _rows(place: Place, turn: str, entries: Sequence[Entry], start: int) -> list[Element]:
-    if start and start >= len(entries):
+def _rows(log: Log, thread: str, turn: str, start: int) -> tuple[list[Element], int]:
+    """The rows of a trace from the number `start` on, and how many it has in all."""
+    chosen = _Chosen(start)
+    entries = log.timeline_rows(thread, turn, chosen.numbers)
+    if start and start >= chosen.count:
         raise InvalidInput(field="from", problem="is beyond the end of the trace")
-    shown = entries[start : start + TRACE_ROWS_SHOWN]
-    parents = {entry.parent for entry in shown} - {entry.id for entry in shown}
-    return Rows(place, dom_id(turn)).elements(shown, names_of(entry for entry in entries if entry.id in parents))
+    shown, parents = entries[: chosen.shown], entries[chosen.shown :]
+    place = Place(path_id(thread), path_id(turn))
+    return Rows(place, dom_id(turn)).elements(shown, names_of(parents)), chosen.count
+
+
+class _Chosen:
+    """Which entries stand on a page of a trace: `shown` rows of its `count`, and behind them their parents, of which
+    the names are told, where they stand on another page."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self.count = self.shown = 0
+
+    def numbers(self, briefs: Sequence[Brief]) -> list[int]:
+        """Their numbers."""
+        ordered = in_tree(briefs)
+        shown = ordered[self._start : self._start + TRACE_ROWS_SHOWN]
+        self.count, self.shown = len(ordered), len(shown)
+        parents = {briefs[number].parent for number in shown} - {briefs[number].id for number in shown}
+        return [*shown, *(number for number in ordered if briefs[number].id in parents)]
 
 
 def _pages(place: Place, count: int, start: int) -> TracePages | None:
@@ -92,17 +112,18 @@ def _source(log: Log, thread: str, row: ListedTurn) -> TurnSource:
     return source
 
 
-def in_tree(entries: Sequence[Entry]) -> list[Entry]:
-    """The rows of a trace, each parent directly before what is in it."""
-    entries = rows_of(entries)
-    inside: dict[str | None, list[Entry]] = {}
-    known = {entry.id for entry in entries}
-    for entry in entries:
-        inside.setdefault(entry.parent if entry.parent in known else None, []).append(entry)
-    ordered: list[Entry] = []
+def in_tree(entries: Sequence[Brief]) -> list[int]:
+    """The numbers of the rows of a trace, each parent directly before what is in it."""
+    rows = [number for number, entry in enumerate(entries) if is_row(entry)]
+    inside: dict[str | None, list[int]] = {}
+    known = {entries[number].id for number in rows}
+    for number in rows:
+        parent = entries[number].parent
+        inside.setdefault(parent if parent in known else None, []).append(number)
+    ordered: list[int] = []
     waiting = list(reversed(inside.pop(None, ())))
     while waiting:
-        entry = waiting.pop()
-        ordered.append(entry)
-        waiting.extend(reversed(inside.pop(entry.id, ())))
+        number = waiting.pop()
+        ordered.append(number)
+        waiting.extend(reversed(inside.pop(entries[number].id, ())))
     return ordered
