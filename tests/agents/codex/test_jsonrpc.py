@@ -90,6 +90,14 @@ def test_an_error_of_another_shape_is_still_an_error() -> None:
     assert isinstance(reply, Reply) and reply.error is not None and reply.error.message == '"no"'
 
 
+def test_an_error_that_is_cut_in_a_url_tells_no_password() -> None:
+    """A password is cut off before the text is shortened: half a URL would hide that it is one."""
+    secret = b"pass" * 100
+    (reply,) = framed(b'{"id":1,"error":["https://me:' + secret + b'@host.x"]}\n', 1_000)
+    assert isinstance(reply, Reply) and reply.error is not None
+    assert reply.error.message == '["https://…@host.x"]'
+
+
 def test_a_raw_part_keeps_its_bytes() -> None:
     """What stands inside of a message is given byte for byte: spaces, escapes and order too."""
     raw = b'{"b" : 1.10, "a":"\\u00e9\xc3\xa9"}'

@@ -138,6 +138,19 @@ def test_the_last_words_are_told(tmp_path: Path) -> None:
     run(main())
 
 
+def test_last_words_that_are_cut_in_a_url_tell_no_password(tmp_path: Path) -> None:
+    """Of a long stderr only the end is told; where it begins in the middle of a URL, nothing of that is."""
+    script = tmp_path / "codex"
+    script.write_text("#!/bin/sh\nprintf 'no https://me:%03000d@host.x is there' 0 >&2\nexit 1\n")
+    script.chmod(stat.S_IRWXU)
+
+    async def main() -> None:
+        with pytest.raises(StartFailed, match=r"its last words: is there$"):
+            await CodexProcess.start(program(tmp_path / "home", CODEX_BIN=str(script)))
+
+    run(main())
+
+
 def test_a_deaf_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that heeds neither the end of its input nor SIGTERM is killed after the time it has to end."""
     monkeypatch.setattr(process_module, "CODEX_STOP_S", 0.05)
