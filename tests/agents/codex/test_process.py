@@ -145,7 +145,7 @@ def test_last_words_that_are_cut_in_a_url_tell_no_password(tmp_path: Path) -> No
     script.chmod(stat.S_IRWXU)
 
     async def main() -> None:
-        with pytest.raises(StartFailed, match=r"its last words: is there$"):
+        with pytest.raises(StartFailed, match=r"its last words: is there'"):
             await CodexProcess.start(program(tmp_path / "home", CODEX_BIN=str(script)))
 
     run(main())
