@@ -13,7 +13,7 @@ from starlette.requests import Request
 from turnlog.errors import CursorUnprovable, InvalidInput, NotJson, RecordDamaged
 from turnlog.events.codec import decode_json, refuse_constant
 from turnlog.journal.documents import cursor_of
-from turnlog.journal.follow import is_seq
+from turnlog.journal.follow import SEQ_MAX, is_seq
 from turnlog.journal.log import Log
 from turnlog.limits import PAGE_ROWS, PAGE_ROWS_MAX
 from turnlog.web.paths import id_of
@@ -52,6 +52,16 @@ def limit_of(request: Request) -> int:
     text = request.query_params.get("limit", str(PAGE_ROWS))
     if not is_seq(text) or not 0 < int(text) <= PAGE_ROWS_MAX:
         raise InvalidInput(field="limit", problem=f"must be between 1 and {PAGE_ROWS_MAX}")
+    return int(text)
+
+
+def groups_of(request: Request) -> int | None:
+    """How many groups of a history shall be given, None for all. Raises `InvalidInput`."""
+    text = request.query_params.get("limit")
+    if text is None:
+        return None
+    if not is_seq(text) or int(text) == 0:
+        raise InvalidInput(field="limit", problem=f"must be between 1 and {SEQ_MAX}")
     return int(text)
 
 

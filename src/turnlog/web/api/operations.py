@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.folds.history import Profile
 from turnlog.journal import shapes
+from turnlog.journal.follow import SEQ_MAX
 from turnlog.limits import PAGE_ROWS, PAGE_ROWS_MAX
 from turnlog.web.api.bodies import GivenDecision, GivenInterrupt, GivenMessage, GivenRetry
 
@@ -228,9 +229,18 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="What an agent is given: raw items, and what was added or left out",
         query=(
             Parameter(
-                "profile", "`responses` (the default) is valid for a Responses endpoint; `raw` as stored.", Profile
+                "profile",
+                "`responses` (the default) for the endpoint that made the items, `portable` for any other Responses "
+                "endpoint, `raw` as stored.",
+                Profile,
             ),
             Parameter("until", "The id of a turn, as it is: only turns submitted before it."),
+            Parameter(
+                "limit",
+                "How many of the newest groups: a message, calls with their outputs, reasoning with what it led to. "
+                "All when left out.",
+                Annotated[int, msgspec.Meta(ge=1, le=SEQ_MAX)],
+            ),
         ),
         answers=_json("The history.", shapes.HistoryItems),
         problems=(404,),
