@@ -31,6 +31,7 @@ from turnlog.events.kinds import (
     ThreadLate,
     WorkerStarted,
 )
+from turnlog.events.thread_kinds import ThreadCompacted, ThreadTruncated, TruncateWhy
 
 Frame: TypeAlias = Event | Draft
 
@@ -77,6 +78,9 @@ class Simulator:
     settled: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     turns: int = 0
+    begun_at: dict[str, int] = field(default_factory=dict)
+    holding: list[tuple[int, int]] = field(default_factory=list)
+    """(after, seq) of the truncations that no later one takes in."""
 
     def __post_init__(self) -> None:
         self.event(ThreadCreated(), None)
@@ -100,10 +104,13 @@ class Simulator:
         self.clock += 1 if self.head % 3 else -5
         return self.head
 
-    def submit(self, content: str | list[Any] = "question", retry_of: str | None = None) -> str:
+    def submit(
+        self, content: str | list[Any] = "question", retry_of: str | None = None, edit_of: str | None = None
+    ) -> str:
         self.turns += 1
         turn = f"turn-{self.turns}"
-        self.event(Submitted(content=content, digest="d", retry_of=retry_of), turn)
+        body = Submitted(content=content, digest="d", retry_of=retry_of, edit_of=edit_of)
+        self.begun_at[turn] = self.event(body, turn)
         self.queued.append(turn)
         return turn
 
@@ -269,8 +276,43 @@ class Simulator:
         self.event(ThreadItem(type="message", raw=raw), None)
 
     def retry(self) -> None:
-        if self.interrupted:
-            self.submit(retry_of=self.interrupted.pop())
+        """Ask one that is shown again: a turn is asked again once."""
+        shown = [turn for turn in self.interrupted if not self.hides(turn)]
+        if shown:
+            self.interrupted.remove(shown[-1])
+            self.submit(retry_of=shown[-1])
+
+    # --- what happens to the thread as a whole -----------------------------------------------------------------------
+
+    def hides(self, turn: str) -> bool:
+        return any(after < self.begun_at[turn] < seq for after, seq in self.holding)
+
+    def shown(self, *, settled: bool) -> list[str]:
+        """Turns that may be truncated away; with `settled` no open turn would go with them."""
+        running = [*([] if self.work is None else [self.work.turn]), *self.queued]
+        turns = [turn for turn in self.begun_at if not self.hides(turn)]
+        last_open = max((self.begun_at[turn] for turn in running), default=0)
+        return [turn for turn in turns if not settled or self.begun_at[turn] > last_open]
+
+    def truncate(self, turn: str, why: TruncateWhy = "undo") -> None:
+        after = self.begun_at[turn] - 1
+        left = [it for it in self.begun_at if self.begun_at[it] <= after and not self.hides(it)]
+        self.holding = [it for it in self.holding if it[1] <= after]
+        body = ThreadTruncated(
+            after=after,
+            turn=turn,
+            latest=left[-1] if left else None,
+            earlier=self.holding[-1][1] if self.holding else None,
+            why=why,
+        )
+        self.holding.append((after, self.event(body, None)))
+
+    def edit(self, turn: str) -> None:
+        self.truncate(turn, "edit")
+        self.submit("another question", edit_of=turn)
+
+    def compact(self) -> None:
+        self.event(ThreadCompacted(summary="All was well.", until=1), None)
 
 
 def whole_drafts(frames: Sequence[Frame]) -> list[Draft]:
@@ -375,13 +417,48 @@ def _act(draw: st.DrawFn, sim: Simulator, names: st.SearchStrategy[str], called:
 
 
 def _act_beside(draw: st.DrawFn, sim: Simulator) -> None:
-    match draw(st.integers(0, 2)):
+    match draw(st.integers(0, 5)):
         case 0:
             sim.submit()
         case 1:
             sim.loose("assistant", "aside")
+        case 2:
+            sim.compact()
+        case 3 if turns := sim.shown(settled=True):
+            sim.truncate(draw(st.sampled_from(turns)))
+        case 4 if turns := sim.shown(settled=False):
+            sim.edit(draw(st.sampled_from(turns)))
         case _:
             sim.late("after")
+
+
+@st.composite
+def reworked(draw: st.DrawFn) -> Simulator:
+    """A thread of short turns, many of them retried, edited or taken back."""
+    sim = Simulator()
+    for _ in range(draw(st.integers(1, 25))):
+        match draw(st.integers(0, 9)):
+            case 0 | 1:
+                sim.submit(draw(TEXTS))
+            case 2:
+                sim.draft(draw(TEXTS))
+            case 3:
+                sim.message(draw(TEXTS))
+                sim.complete()
+            case 4 | 5:
+                sim.begun()
+                sim.interrupt()
+            case 6:
+                sim.retry()
+            case 7:
+                sim.loose("user", draw(TEXTS))
+            case 8 if turns := sim.shown(settled=True):
+                sim.truncate(draw(st.sampled_from(turns)))
+            case 9 if turns := sim.shown(settled=False):
+                sim.edit(draw(st.sampled_from(turns)))
+            case _:
+                sim.late("after")
+    return sim
 
 
 def _act_agent(draw: st.DrawFn, sim: Simulator, *, reuse: bool) -> None:

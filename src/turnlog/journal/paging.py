@@ -31,13 +31,16 @@ class PageFold:
         self._fold = Transcript()
 
     def event(self, event: Event) -> None:
-        """Take one event; those of other pages are let pass."""
+        """Take one event. Of those of other pages, what they say of turns of this one is taken."""
+        body = event.body
         if self._end is None and event.kind == Submitted.kind and event.turn is not None:
             self._turns.add(event.turn)
         if self._is_ours(event):
             self._fold.event(event)
-        elif isinstance(event.body, ThreadTruncated):
-            self.hide(event.body.after, event.seq)
+        elif isinstance(body, ThreadTruncated):
+            self.hide(body.after, event.seq)
+        elif isinstance(body, Submitted) and body.retry_of is not None and event.turn is not None:
+            self.retried(body.retry_of, event.turn, event.seq)
 
     def _is_ours(self, event: Event) -> bool:
         if event.turn is not None:
