@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tests.journal.stores import call, message, output, reasoning
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
@@ -25,13 +23,15 @@ class Numbers:
 
 
 def fill(log: Log) -> None:
-    """Write three threads: `t` with all that a turn can have, `open` with a turn that runs, `other` to stay as it is."""
+    """Write threads: `t` has all that a turn can have, `open` turns that did not end, `long` large bodies, `other` is
+    to stay as it is."""
     _plain(log, "other", "o")
     _tools(log)  # 1 to 12 of t
     _edited(log)
     _retried(log)
     _late(log)
     _plain(log, "t", "z")
+    _long(log)
     log.submit("open", "is it done?", turn="running", key="k").result()
     running = log.submit("open", "and this?", turn="waiting", when_busy="queue").result()
     assert running.id == "waiting"
@@ -41,6 +41,15 @@ def _plain(log: Log, thread: str, turn_id: str) -> None:
     turn = _begun(log, thread, turn_id)
     turn.item(message("fine")).result()
     turn.complete().result()
+
+
+def _long(log: Log) -> None:
+    """Events that take a page of the file each."""
+    for number in range(3):
+        turn = _begun(log, "long", f"l{number}")
+        turn.item(message(f"page {number} " + "x" * 3_000)).result()
+        turn.item(message(f"more {number} " + "y" * 3_000)).result()
+        turn.complete().result()
 
 
 def _begun(log: Log, thread: str, turn_id: str) -> Turn:
@@ -83,6 +92,3 @@ def _late(log: Log) -> None:
     turn.item(message("in time")).result()
     turn.complete().result()
     turn.item(message("late")).result()
-
-
-Fill = Callable[[Log], None]

@@ -12,7 +12,7 @@ from typing import Final
 
 from turnlog.events.kinds import KINDS, Damaged, Event, Submitted, ThreadCreated, ThreadLate, Unknown
 from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone, ThreadTruncated
-from turnlog.folds.audit_turn import LATE, ROW, TurnAudit, TurnFacts
+from turnlog.folds.audit_turn import LATE, ROW, TurnAudit, TurnFacts, payload_problem
 from turnlog.folds.findings import Finding, FindingKind, finding
 from turnlog.folds.states import TERMINAL, next_state
 from turnlog.folds.turn import TurnView
@@ -128,6 +128,8 @@ class ThreadAudit:
             self.sure = False
             detail = f"a record of kind {event.kind}, version {event.v}: a newer version may have written it"
             yield self._at("unknown_kind", event, detail)
+        elif (problem := payload_problem(body)) is not None:
+            yield self._at("malformed", event, f"the raw item is not what was accepted: {problem}")
 
     def _of_thread(self, event: Event) -> Iterator[Finding]:
         body = event.body
@@ -203,12 +205,12 @@ class ThreadAudit:
         view = self._facts.refold(turn_id)
         if view is not None and view.seq_last == event.seq:
             turn = TurnAudit(self._facts.thread, turn_id)
-            if row is not None:
+            if row is not None and row.readable:
                 yield from self._differing(turn, row, view)
 
     def _compare(self, turn: TurnAudit, row: TurnFacts | None) -> Iterator[Finding]:
         view = turn.view
-        if row is None or view is None:
+        if row is None or view is None or not row.readable:
             return
         if row.view is not None:
             for seq in row.view.late:
@@ -228,7 +230,7 @@ class ThreadAudit:
 
     def _still_open(self, turn: TurnAudit) -> Iterator[Finding]:
         row, view = self._facts.turn(turn.turn), turn.view
-        if row is None or (turn.unread is not None and row.settled and row.seq_last == turn.unread):
+        if row is None or not row.readable or (row.settled and row.seq_last == turn.unread):
             return
         if row.settled:
             detail = "its row says that it has ended, and no event does: it was interrupted without notice"

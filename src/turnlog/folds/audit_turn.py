@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.events.codec import content_digest
-from turnlog.events.kinds import Damaged, Event, Interrupted, Item, Step, Submitted, Unknown
+from turnlog.errors import RecordDamaged
+from turnlog.events.codec import content_digest, decode_json
+from turnlog.events.kinds import AnyBody, Damaged, Event, Interrupted, Item, Step, Submitted, ThreadItem, Unknown
 from turnlog.folds.findings import Finding, finding
 from turnlog.folds.states import STARTED, TERMINAL
 from turnlog.folds.turn import TurnFold, TurnView, fold_turn, is_call, is_call_output
@@ -26,7 +27,8 @@ _ALWAYS: Final = ("seq_first", "seq_last")
 
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A turn's row as it is stored. `phase` is 0 submitted, 1 started, 2 settled; `alive` tells of an open turn whether
-    its owner is; `view` is None where the stored fold cannot be read."""
+    its owner is; `view` is None where the stored fold cannot be read. Of one that is not `readable` nothing else
+    holds than that it is there."""
 
     turn: str
     key: str | None
@@ -37,6 +39,7 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     seq_first: int
     seq_last: int
     view: TurnView | None
+    readable: bool = True
 
     @property
     def settled(self) -> bool:
@@ -45,6 +48,31 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _SETTLED: Final = 2
+
+
+def is_as_submitted(body: Submitted) -> bool:
+    """Whether a message is the one that its digest was made of."""
+    return content_digest(body.content, body.attachments) == body.digest
+
+
+def is_unread(event: Event) -> bool:
+    """Whether nothing can be concluded from what an event says, so that the turn's row may know better."""
+    body = event.body
+    if isinstance(body, Submitted):
+        return not is_as_submitted(body)
+    return isinstance(body, Damaged | Unknown) or payload_problem(body) is not None
+
+
+def payload_problem(body: AnyBody) -> str | None:
+    """Why a raw item is not the one JSON object that was accepted; None when it is."""
+    if not isinstance(body, Item | ThreadItem):
+        return None
+    try:
+        body.raw.decode("utf-8")
+        decode_json(body.raw, dict[str, Any])
+    except (UnicodeDecodeError, RecordDamaged) as error:
+        return str(error)
+    return None
 
 
 def phase_number(view: TurnView) -> int:
@@ -78,9 +106,9 @@ class TurnAudit:
         """Fold one event, and tell what is wrong in itself."""
         body = event.body
         self.fold = fold_turn(self.fold, event)
-        if isinstance(body, Damaged | Unknown):
+        if is_unread(event):
             self.unread = event.seq
-        elif isinstance(body, Submitted):
+        if isinstance(body, Submitted):
             self.submitted = self.submitted or body
             yield from self._digest(event, body)
         elif isinstance(body, Item) and body.purpose is None:
@@ -89,7 +117,7 @@ class TurnAudit:
             self._step(body, event.seq)
 
     def _digest(self, event: Event, body: Submitted) -> Iterator[Finding]:
-        if content_digest(body.content, body.attachments) != body.digest:
+        if not is_as_submitted(body):
             yield finding(
                 "digest_differs",
                 f"event {event.seq}",

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from turnlog.engines.protocol import Damage, Engine, Phase, ThreadRow, TurnRow
 from turnlog.errors import RecordDamaged, StoreDamaged, UnknownThread
 from turnlog.events.ids import check_thread_id
-from turnlog.events.kinds import Event, ThreadLate, Unknown
+from turnlog.events.kinds import Damaged, Event, ThreadCreated, ThreadLate, Unknown
 from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone
-from turnlog.folds.audit import ThreadAudit, ThreadFacts, set_aside
-from turnlog.folds.audit_turn import ROW, TurnFacts
+from turnlog.folds.audit import THREAD_KINDS, ThreadAudit, ThreadFacts, set_aside
+from turnlog.folds.audit_turn import ROW, TurnFacts, is_unread
 from turnlog.folds.findings import Finding, FindingKind, finding
-from turnlog.folds.pages import differs
+from turnlog.folds.pages import differs, read_page
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.thread import ThreadFold, decode_thread_fold, fold_thread
-from turnlog.folds.turn import TurnView, decode_view
-from turnlog.journal.records import read_events, refold_turn, turn_view
+from turnlog.folds.turn import TurnFold, TurnView, decode_view, fold_turn
+from turnlog.journal.records import read_events, turn_view
 from turnlog.journal.state import thread_row
 from turnlog.journal.traces import covered, fold_settled
 from turnlog.limits import DEAD_OWNERS_MAX, PAGE_ROWS, RESEAL_TRIES_MAX
@@ -90,6 +92,40 @@ def damage_findings(damage: Damage) -> Iterator[Finding]:
     )
 
 
+def is_of_row(event: Event) -> bool:
+    """Whether a thread's row is made of this event too: not of one that has no place where it stands."""
+    if event.kind == Damaged.kind or (event.turn is not None and event.kind in THREAD_KINDS):
+        return False
+    return event.kind != ThreadCreated.kind or event.seq == 1
+
+
+def whole_view(engine: Engine, thread: str, turn: str) -> TurnView | None:
+    """A turn's view from all of its events, wherever its row says that they are; None when none says what it is."""
+    fold: TurnFold | None = None
+    for event in read_events(engine, thread, 0, turn=turn):
+        fold = fold_turn(fold, event)
+    if fold is None or fold.view.state not in TERMINAL:
+        return None if fold is None else fold.view
+    events = read_events(engine, thread, fold.view.seq_first, kinds={ThreadLate.kind})
+    late = [event.seq for event in events if isinstance(event.body, ThreadLate) and event.body.of == turn]
+    return replace(fold.view, late=late)
+
+
+def _unreadable(turn: str) -> TurnFacts:
+    return TurnFacts(
+        turn=turn,
+        key=None,
+        digest="",
+        retry_of=None,
+        phase=0,
+        alive=True,
+        seq_first=0,
+        seq_last=0,
+        view=None,
+        readable=False,
+    )
+
+
 class ThreadAuditing:
     """One audit of one thread."""
 
@@ -113,7 +149,7 @@ class ThreadAuditing:
                 ended=self._ended,
                 refold=self._refold,
                 late=self._is_late,
-                floor=self._engine.tail(self._thread, after=0, rev=0, limit=0).floor,
+                floor=self._floor(),
             )
         )
         yield from self._read(audit)
@@ -122,14 +158,10 @@ class ThreadAuditing:
 
     def _read(self, audit: ThreadAudit) -> Iterator[Finding]:
         for event in read_events(self._engine, self._thread, audit.last):
-            if event.seq > audit.last:
+            if event.seq > audit.last and is_of_row(event):
                 self.fold = fold_thread(self.fold, event)
             self.events += 1
-            yield from (found for found in audit.event(event) if not self._is_unread(found))
-
-    def _is_unread(self, found: Finding) -> bool:
-        """A row that cannot be read is not a row that is not there."""
-        return found.kind == "orphan" and found.turn in self._unread
+            yield from audit.event(event)
 
     def _at_head(self, audit: ThreadAudit) -> Iterator[Finding]:
         """What can be told where nothing moves; of a thread that never stands still, nothing."""
@@ -151,8 +183,17 @@ class ThreadAuditing:
     def _thread_row(self) -> ThreadRow | None:
         return next(iter(self._engine.threads(thread=self._thread, limit=1).rows), None)
 
+    def _floor(self) -> int:
+        try:
+            return self._engine.tail(self._thread, after=0, rev=0, limit=0).floor
+        except StoreDamaged:  # its events are told one by one
+            return 0
+
     def _drafts(self, row: ThreadRow) -> list[tuple[str, str]]:
-        tail = self._engine.tail(self._thread, after=row.head, rev=0, limit=1)
+        try:
+            tail = self._engine.tail(self._thread, after=row.head, rev=0, limit=1)
+        except StoreDamaged:
+            return []
         return list(dict.fromkeys((chunk.turn, chunk.draft) for chunk in tail.chunks))
 
     def _thread_findings(self, audit: ThreadAudit, row: ThreadRow) -> Iterator[Finding]:
@@ -199,38 +240,57 @@ class ThreadAuditing:
                 yield self._own("unreadable", "turn rows", f"rows from here on cannot be listed: {damage.detail}")
                 return
             for row in page.rows:
-                yield from self._row(audit, row)
+                if row.turn not in self._unread:
+                    yield from self._row(audit, row)
             if page.next is None:
                 return
             before = page.next
 
     def _row(self, audit: ThreadAudit, row: TurnRow) -> Iterator[Finding]:
-        if row.seq_first <= audit.last and self._first(row) is None:
+        if row.seq_first <= audit.last and self._is_empty(row):
             yield self._own("orphan", ROW, "none of its events is in the store", turn=row.turn)
         elif row.phase is Phase.SETTLED and self._differing_snapshot(row) is not None:
-            entry = self._differing_snapshot(row)  # once more: it may have been replaced in between
-            if entry is not None:
-                detail = f"the snapshot of its timeline differs from its events at entry {entry}"
-                yield self._own("snapshot_differs", "snapshot", detail, turn=row.turn, repairable=True)
+            found = self._differing_snapshot(row)  # once more: it may have been replaced in between
+            if found is not None:
+                yield found
 
-    def _first(self, row: TurnRow) -> Event | None:
-        return next(read_events(self._engine, self._thread, 0, turn=row.turn), None)
+    def _is_empty(self, row: TurnRow) -> bool:
+        try:
+            return next(read_events(self._engine, self._thread, 0, turn=row.turn), None) is None
+        except StoreDamaged:
+            return False
 
-    def _differing_snapshot(self, row: TurnRow) -> int | None:
-        """The first entry in which a snapshot differs. One that covers less than there is, nobody reads."""
+    def _differing_snapshot(self, row: TurnRow) -> Finding | None:
+        """What is wrong with a turn's snapshot. One that covers less than there is, nobody reads."""
+        view = turn_view(self._engine, row)
         try:
             first = self._engine.snapshot(self._thread, row.turn)
-        except StoreDamaged:
-            return 0
-        view = turn_view(self._engine, row)
-        if first is None or first.seq < covered(row, view):
+            if first is None or first.seq < covered(row, view):
+                return None
+            entry = 0
+            if first.seq == covered(row, view):
+                found = differs(self._pages(row.turn, first.pages), fold_settled(self._engine, row, view))
+                if found is None:
+                    return None
+                entry = found
+            lost = self._has_lost(row, first.body)
+        except (RecordDamaged, StoreDamaged):
             return None
-        if first.seq > covered(row, view):
-            return 0
+        detail = f"the snapshot of its timeline differs from its events at entry {entry}"
+        if lost:
+            detail += "; it may tell of what is lost or cannot be read, so it stays"
+        return self._own("snapshot_differs", "snapshot", detail, turn=row.turn, repairable=not lost)
+
+    def _has_lost(self, row: TurnRow, first_page: bytes) -> bool:
+        """Whether a turn's snapshot may be the last that knows of some of its events."""
+        if any(is_unread(event) for event in read_events(self._engine, self._thread, 0, turn=row.turn)):
+            return True
         try:
-            return differs(self._pages(row.turn, first.pages), fold_settled(self._engine, row, view))
+            stored = read_page(first_page, row.turn).view
         except RecordDamaged:
-            return None
+            return False
+        view = whole_view(self._engine, self._thread, row.turn)
+        return stored is not None and view is not None and view.events + view.illegal < stored.events + stored.illegal
 
     def _pages(self, turn: str, pages: int) -> Iterator[bytes]:
         """The pages of a snapshot; one that cannot be had is empty, which no page is."""
@@ -243,15 +303,12 @@ class ThreadAuditing:
 
     # --- facts -------------------------------------------------------------------------------------------------
 
-    def _stored(self, turn: str) -> TurnRow | None:
+    def _turn(self, turn: str) -> TurnFacts | None:
         try:
-            return next(iter(self._engine.turns(thread=self._thread, turn=turn, limit=1).rows), None)
+            row = next(iter(self._engine.turns(thread=self._thread, turn=turn, limit=1).rows), None)
         except StoreDamaged as damage:
             self._unread[turn] = f"the store cannot read its row: {damage.detail}"
-            return None
-
-    def _turn(self, turn: str) -> TurnFacts | None:
-        row = self._stored(turn)
+            return _unreadable(turn)
         if row is None:
             return None
         try:
@@ -276,12 +333,17 @@ class ThreadAuditing:
         return owner is not None and owner not in self._dead
 
     def _ended(self, turn: str, before: int) -> int | None:
-        ends = read_events(self._engine, self._thread, 0, before=before, turn=turn, kinds=TERMINAL)
-        return next((event.seq for event in ends if not isinstance(event.body, Unknown)), None)
+        try:
+            ends = read_events(self._engine, self._thread, 0, before=before, turn=turn, kinds=TERMINAL)
+            return next((event.seq for event in ends if not isinstance(event.body, Unknown)), None)
+        except StoreDamaged:
+            return None
 
     def _refold(self, turn: str) -> TurnView | None:
-        row = self._stored(turn)
-        return None if row is None else refold_turn(self._engine, row)
+        try:
+            return whole_view(self._engine, self._thread, turn)
+        except StoreDamaged:
+            return None
 
     def _is_late(self, turn: str, seq: int) -> bool:
         if seq < 1:

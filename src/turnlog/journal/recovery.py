@@ -21,12 +21,13 @@ from turnlog.engines.protocol import Claim, Done, Engine, Outcome, OwnerId, Turn
 from turnlog.errors import RecordDamaged, StoreDamaged, StoreError
 from turnlog.events.clock import Clock
 from turnlog.events.kinds import Reason
+from turnlog.folds.states import TERMINAL
 from turnlog.folds.turn import TurnView, decode_view
 from turnlog.journal.ends import detail_of
 from turnlog.journal.plan import Plan
 from turnlog.journal.records import bare_view, thread_fold
 from turnlog.journal.settle import plan_interrupted
-from turnlog.journal.state import OpenTurn, ThreadState, load
+from turnlog.journal.state import OpenTurn, ThreadState, load, turn_row
 from turnlog.limits import DEAD_OWNERS_MAX, RECOVER_TURNS_MAX, RECOVERY_TRIES_MAX, RESEAL_TRIES_MAX
 
 Pair = tuple[str, str]
@@ -163,7 +164,7 @@ def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Turn
         )
         for queue, plan in planned:
             outcome = None if plan is None else next(outcomes)
-            if plan is not None and isinstance(outcome, Done):
+            if plan is not None and plan[1] is not None and isinstance(outcome, Done):
                 settled.append(plan[1])
             if outcome is None or isinstance(outcome, Done):
                 queue.popleft()
@@ -171,8 +172,8 @@ def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Turn
     return settled
 
 
-def _plan(engine: Engine, owner: OwnerId, clock: Clock, claimed: TurnRow) -> tuple[Plan, Recovered] | None:
-    """The settling write of a claimed turn, from what the store has now.
+def _plan(engine: Engine, owner: OwnerId, clock: Clock, claimed: TurnRow) -> tuple[Plan, Recovered | None] | None:
+    """The settling write of a claimed turn, from what the store has now, and what to tell of it.
 
     None when it is settled already, or when the store is damaged where even its row lies.
     """
@@ -184,10 +185,14 @@ def _plan(engine: Engine, owner: OwnerId, clock: Clock, claimed: TurnRow) -> tup
     turn = state.open.get(claimed.turn)
     if turn is None or turn.row.owner != owner:
         return None
+    plan = Plan(state, clock.now_us())
+    if turn.view.state in TERMINAL:  # it ended, and its row does not say so: a second end would contradict the first
+        row = turn_row(turn.row, turn.view)
+        plan.writes.append(Write(thread=row.thread, base=state.head, turn=row.turn, turn_row=row, rebuild=True))
+        return plan, None
     reason: Reason = "not_started" if turn.view.state == "submitted" else "process_died"
     if unread is not None:
         reason = "recovery_exhausted"
-    plan = Plan(state, clock.now_us())
     plan_interrupted(plan, turn, reason=reason, detail=unread)
     return plan, Recovered(claimed.thread, claimed.turn, reason, tuple(turn.calls))
 

@@ -12,6 +12,7 @@ from turnlog.engines.protocol import (
     Done,
     Engine,
     Outcome,
+    OwnerAlive,
     Phase,
     SnapshotPart,
     ThreadRow,
@@ -20,17 +21,18 @@ from turnlog.engines.protocol import (
 )
 from turnlog.errors import InvalidInput, RecordDamaged, UnknownThread
 from turnlog.events.body import DroppedText
-from turnlog.events.kinds import Damaged, Draft, KnownBody, Unknown
+from turnlog.events.kinds import Draft, KnownBody
 from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone
 from turnlog.folds.audit import set_aside
+from turnlog.folds.audit_turn import is_unread
 from turnlog.folds.pages import stored_pages
 from turnlog.folds.thread import ThreadFold, fold_thread
 from turnlog.folds.turn import TurnView, decode_view
-from turnlog.journal.auditing import REPAIRS
+from turnlog.journal.auditing import REPAIRS, is_of_row, whole_view
 from turnlog.journal.follow import joined
 from turnlog.journal.jobs import Job
 from turnlog.journal.plan import Desk, Plan
-from turnlog.journal.records import read_events, refold_turn
+from turnlog.journal.records import read_events
 from turnlog.journal.state import ThreadState, catch_up, thread_row, turn_row
 from turnlog.journal.thread_jobs import ThreadJob
 from turnlog.journal.traces import covered, fold_settled
@@ -120,7 +122,8 @@ class RebuildThreadJob(Job):
         """See `Job`."""
         stored = _stored_thread(desk.engine, self.thread)
         for event in read_events(desk.engine, self.thread, self.head):
-            self.fold, self.head = fold_thread(self.fold, event), event.seq
+            self.fold = fold_thread(self.fold, event) if is_of_row(event) else self.fold
+            self.head = event.seq
         row = replace(thread_row(self.thread, self.fold), head=max(self.head, stored.head))
         plan = Plan(state, desk.clock.now_us())
         plan.writes.append(Write(thread=self.thread, base=stored.head, thread_row=row, rebuild=True))
@@ -161,9 +164,9 @@ class RebuildTurnJob(Job):
         return plan
 
     def _may_touch(self, state: ThreadState, desk: Desk) -> bool:
-        """Whether no living writer works on the turn, or would find it open again."""
+        """Whether no living writer works on the turn. Of one that is opened again, the claim tells."""
         row, known = self.row, state.open.get(self.row.turn)
-        if row.phase is Phase.SETTLED and not self.reopen:
+        if row.phase is Phase.SETTLED:
             return True
         if row.owner in (None, desk.owner):
             return known is None or not known.ours
@@ -174,9 +177,9 @@ class RebuildTurnJob(Job):
         plan.state.stale = True
         return True if dones else NOTHING_TO_DO
 
-    def refusal(self, outcome: Outcome) -> None:
-        """See `Job`: somebody else was quicker."""
-        return NOTHING_TO_DO
+    def refusal(self, outcome: Outcome) -> bool | None:
+        """See `Job`: somebody else was quicker, or its owner lives, and settles it as soon as it looks."""
+        return True if isinstance(outcome, OwnerAlive) else NOTHING_TO_DO
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
@@ -207,14 +210,17 @@ def snapshot_pages(engine: Engine, row: TurnRow, view: TurnView) -> tuple[int, l
     return covered(row, view), list(stored_pages(shown.turn, shown.entries))
 
 
-def rebuilt_view(engine: Engine, row: TurnRow, *, reopen: bool) -> TurnView:
-    """A turn's view as its events make it. Where some cannot be read, the row knows better, but for its places."""
-    view = refold_turn(engine, row)
+def rebuilt_view(engine: Engine, row: TurnRow, *, reopen: bool) -> TurnView | None:
+    """A turn's view as its events make it. Where some cannot be trusted, the row knows better, but for its places.
+
+    None when no event says what the turn is.
+    """
+    view = whole_view(engine, row.thread, row.turn)
     try:
         stored = decode_view(row.fold)
     except RecordDamaged:
         return view
-    if reopen or not _has_unread(engine, row):
+    if view is None or reopen or not _has_unread(engine, row):
         return view
     return replace(stored, seq_first=view.seq_first, seq_last=view.seq_last, late=view.late)
 
@@ -223,15 +229,14 @@ def whole_fold(engine: Engine, thread: str) -> tuple[ThreadFold, int]:
     """A thread's fold from all of its events, and the last one's seq."""
     fold, head = ThreadFold(), 0
     for event in read_events(engine, thread, 0):
-        if event.kind != Damaged.kind:
+        if is_of_row(event):
             fold = fold_thread(fold, event)
         head = event.seq
     return fold, head
 
 
 def _has_unread(engine: Engine, row: TurnRow) -> bool:
-    events = read_events(engine, row.thread, row.seq_first - 1, turn=row.turn)
-    return any(isinstance(event.body, Damaged | Unknown) for event in events)
+    return any(is_unread(event) for event in read_events(engine, row.thread, 0, turn=row.turn))
 
 
 def _stored_thread(engine: Engine, thread: str) -> ThreadRow:

@@ -124,6 +124,8 @@ class Repairing:
             return self._put(SnapshotJob(thread=row.thread, turn=row.turn, seq=seq, pages=pages)).result()
         reopen = step.action == "reopen"
         view = rebuilt_view(self._engine, row, reopen=reopen)
+        if view is None:
+            return None
         done = self._put(RebuildTurnJob(thread=row.thread, row=row, view=view, reopen=reopen)).result()
         if reopen and done:
             self._recover()
