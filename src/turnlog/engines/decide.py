@@ -173,15 +173,23 @@ def _accept(write: Write, facts: Facts, decision: Decision) -> Done:
     thread = _thread_row(write, facts)
     facts.threads[write.thread] = decision.threads[write.thread] = thread
     turn = _turn_row(write, facts)
-    for row in (*write.ingest, *(() if turn is None else (turn,))):
-        stored = replace(row, owner=None, fence=0) if write.ingest else row
-        facts.learn(stored)
-        decision.turns[stored.thread, stored.turn] = stored
+    for row in (*_ingested(write), *(() if turn is None else (turn,))):
+        facts.learn(row)
+        decision.turns[row.thread, row.turn] = row
     if turn is not None and write.rebuild:
         decision.rebuilt.add((turn.thread, turn.turn))
     decision.events += [(write.thread, event) for event in write.events]
     _accept_drafts(write, thread.head, thread.rev, decision)
     return Done(head=thread.head, rev=thread.rev, fence=0 if turn is None else turn.fence)
+
+
+def _ingested(write: Write) -> list[TurnRow]:
+    """The rows that are brought in, in the order in which their turns begin: that is the order of lists."""
+    first: dict[str | None, int] = {}
+    for event in write.events:
+        first.setdefault(event.turn, event.seq)
+    rows = sorted(write.ingest, key=lambda row: first[row.turn])
+    return [replace(row, owner=None, fence=0) for row in rows]
 
 
 def _thread_row(write: Write, facts: Facts) -> ThreadRow:

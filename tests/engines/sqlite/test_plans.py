@@ -12,7 +12,9 @@ import pytest
 
 from turnlog.engines.sqlite import reads
 from turnlog.engines.sqlite.connect import open_reader
+from turnlog.engines.sqlite.cursors import thread_place_bytes
 from turnlog.engines.sqlite.engine import SqliteEngine
+from turnlog.engines.sqlite.snapshots import read_snapshot, snapshot_state
 from turnlog.engines.sqlite.turns import TurnQuery, read_turns
 from turnlog.events.clock import SystemClock
 from turnlog.testing import writes
@@ -36,7 +38,7 @@ def db(tmp_path: Path) -> Iterator[_Planned]:
     path = tmp_path / "store.db"
     engine = SqliteEngine(path, SystemClock())
     row = writes.started_turn(engine, "T", "t1")
-    commit(engine, writes.draft(row, "d", b"x", after=2))
+    commit(engine, writes.draft(row, "d", b"x", after=2), writes.snapshot("T", "t1", b"page", seq=2))
     db = open_reader(path, None, 1.0)
     yield _Planned(db)
     db.close()
@@ -76,7 +78,7 @@ def test_a_list_of_turns_walks_no_table(db: _Planned, query: dict[str, Any]) -> 
 
 
 def test_reading_events_and_threads_walks_no_table(db: _Planned) -> None:
-    """P11: tails, pages of a thread and of a turn, threads and changes are searches by an index."""
+    """P11: tails, pages of a thread and of a turn, threads, changes and snapshots are searches by an index."""
     connection = cast(apsw.Connection, db)
     assert reads.read_tail(connection, "e", "T", after=0, rev=0, limit=5).head == 2
     for turn in (None, "t1"):
@@ -96,6 +98,8 @@ def test_reading_events_and_threads_walks_no_table(db: _Planned) -> None:
     reads.read_threads(connection, "T", None, 5)
     reads.read_changes(connection, 0)
     reads.read_mark(connection)
+    assert read_snapshot(connection, "T", "t1", 0) is not None
+    snapshot_state(connection, 1)
     assert _walked(db) == []
 
 
@@ -120,3 +124,33 @@ def test_the_last_page_of_a_long_turn_costs_what_the_first_does(tmp_path: Path) 
     engine.close()
     assert len(steps) == 4
     assert max(steps) < 2 * min(steps)
+
+
+def test_a_list_of_threads_is_read_in_its_order(db: _Planned) -> None:
+    """P11: pinned ones first, from any place on, without sorting and without those that are being imported."""
+    connection = cast(apsw.Connection, db)
+    reads.read_threads(connection, None, thread_place_bytes(0, 5, 5), 5)
+    query = TurnQuery(**{**_ANY, "open_only": False, "latest_each": True})
+    read_turns(connection, query, thread_place_bytes(1, 5, 5), 5)
+    lists = [plan for plan in db.plans if "thread_listed" in plan]
+    assert len(lists) == 2
+    assert all("(pinned,updated_at)<" in plan for plan in lists)
+    assert not any("TEMP B-TREE" in plan for plan in db.plans)
+
+
+def test_one_page_of_a_snapshot_reads_no_other(tmp_path: Path) -> None:
+    """P11: a page of a snapshot of many large ones costs the reading of that page alone."""
+    path = tmp_path / "store.db"
+    engine = SqliteEngine(path, SystemClock())
+    writes.started_turn(engine, "T", "t1")
+    commit(engine, writes.snapshot("T", "t1", *[b"x" * 1_000_000] * 20, b"last", seq=2))
+    engine.close()
+    db = open_reader(path, None, 1.0)
+    assert read_snapshot(db, "T", "t1", 0) is not None
+    before = db.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)[0]
+    found = read_snapshot(db, "T", "t1", 20)
+    read = db.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)[0] - before
+    db.close()
+    assert found is not None
+    assert found.body == b"last"
+    assert read < 20

@@ -16,8 +16,9 @@ from turnlog.testing.conformance.base import Conformance
 from turnlog.testing.harness import EngineHarness, MemoryHarness
 
 THREADS = ("A", "B")
+IMPORTED = ("C", "D")
 TURNS = ("t1", "t2", "t3")
-KINDS = ("append", "start", "settle", "draft", "claim", "new", "note")
+KINDS = ("append", "start", "settle", "draft", "claim", "new", "note", "snapshot", "snapshot", "rebuild")
 
 
 class ModelConformance(Conformance):
@@ -25,7 +26,8 @@ class ModelConformance(Conformance):
 
     def test_it_answers_and_reads_like_the_reference(self) -> None:
         """Promises 2, 4 and 8: outcomes, tails, pages and lists equal those of the memory engine, for random batches
-        of submissions, appends, claims, drafts and endings, valid and stale, from two engines, with deaths between."""
+        of submissions, appends, claims, drafts, endings, snapshots, imports and rebuilt rows, valid and stale, from two
+        engines, with deaths between."""
 
         # A function of its own: every subclass runs the test, and hypothesis wants one object a property.
         @settings(max_examples=50)
@@ -58,13 +60,16 @@ class _Run:
         for _ in range(batches):
             self._step()
             _same_reads(*self.pairs[0])
+        assert [list(engine.check()) for engine in self.pairs[0]] == [[], []]
 
     def _step(self) -> None:
         number = self.data.draw(st.integers(0, 1), label="engine")
         one, two = self.pairs[number]
-        happening = self.data.draw(st.sampled_from(["commit"] * 8 + ["lease", "end", "time", "death"]), label="step")
-        if happening == "commit":
-            batch = self._batch(one, f"owner{number}")
+        happening = self.data.draw(
+            st.sampled_from(["commit"] * 8 + ["import"] * 2 + ["lease", "end", "time", "death"]), label="step"
+        )
+        if happening in ("commit", "import"):
+            batch = self._batch(one, f"owner{number}") if happening == "commit" else self._pages(one)
             assert two.commit(batch) == one.commit(batch)
         elif happening == "time":
             seconds = self.data.draw(st.sampled_from([1.0, 20.0]), label="seconds")
@@ -91,6 +96,27 @@ class _Run:
             batch.append(write)
         return batch
 
+    def _pages(self, engine: Engine) -> list[Write]:
+        """Pages of one thread that is brought in, perhaps of one that is there already."""
+        thread = self.data.draw(st.sampled_from([*IMPORTED, *IMPORTED, *THREADS]), label="into")
+        base = engine.tail(thread, after=0, rev=0, limit=1).head + self.data.draw(st.sampled_from([0, 0, 0, 1]))
+        rows = [writes.imported_turn(thread, turn, key=f"k{turn}") for turn in TURNS]
+        batch = []
+        for _ in range(self.data.draw(st.integers(1, 2), label="pages")):
+            turns = self.data.draw(st.lists(st.sampled_from([None, *TURNS]), min_size=1, max_size=4), label="turns")
+            events = [
+                writes.record(seq, turn, kind="item" if turn else "thread_item")
+                for seq, turn in enumerate(turns, start=base + 1)
+            ]
+            importing = self.data.draw(st.sampled_from([True, True, False]), label="importing")
+            at = self.data.draw(st.integers(-3, 3), label="at")
+            # Without turns of its own it would be an ordinary append, which a thread that is whole takes.
+            if any(turns):
+                write = writes.ingest(thread, *events, base=base, turns=rows, importing=importing, updated_at=at)
+                batch.append(write)
+                base += len(events)
+        return batch
+
     def _write(self, engine: Engine, owner: str, thread: str, base: int, started: set[str]) -> Write:
         self.count += 1
         turn = self.data.draw(st.sampled_from(TURNS), label="turn")
@@ -113,7 +139,13 @@ class _Run:
         if kind == "new":
             return self._new(owner, thread, turn, base)
         if kind == "note":
-            return writes.note(thread, base=base, updated_at=self.data.draw(st.integers(-3, 3), label="at"))
+            note = writes.note(thread, base=base, updated_at=self.data.draw(st.integers(-3, 3), label="at"))
+            pinned = self.data.draw(st.booleans(), label="pinned")
+            return replace(note, thread_row=replace(note.thread_row or writes.thread_row(thread), pinned=pinned))
+        if kind == "snapshot":
+            return self._snapshot(row)
+        if kind == "rebuild":
+            return writes.rebuild(thread, base=base, turn_row=replace(row, fold=b"rebuilt %d" % self.count))
         return writes.append(row, base=base, kinds=["item"] * self.data.draw(st.integers(1, 3), label="events"))
 
     def _new(self, owner: str, thread: str, turn: str, base: int) -> Write:
@@ -127,6 +159,12 @@ class _Run:
             retry_of=self.data.draw(st.sampled_from([None, None, "t0"]), label="retry"),
             updated_at=self.data.draw(st.integers(-3, 3), label="at"),
         )
+
+    def _snapshot(self, row: TurnRow) -> Write:
+        first = self.data.draw(st.sampled_from([0, 0, 1, 2]), label="first")
+        pages = [b"%d" % self.count] * self.data.draw(st.integers(1, 2), label="pages")
+        last = self.data.draw(st.booleans(), label="last")
+        return writes.snapshot(row.thread, row.turn, *pages, seq=1, first=first, last=last, keep=2)
 
     def _draft(self, engine: Engine, row: TurnRow, base: int) -> Write:
         drafts = _drafts(engine, row)
@@ -144,7 +182,10 @@ def _drafts(engine: Engine, row: TurnRow) -> dict[str, int]:
 
 
 def _same_reads(one: Engine, two: Engine) -> None:
-    for thread in THREADS:
+    for thread in (*THREADS, *IMPORTED):
+        assert one.threads(thread=thread, limit=1).rows == two.threads(thread=thread, limit=1).rows
+        for turn, page in ((turn, page) for turn in TURNS for page in range(3)):
+            assert one.snapshot(thread, turn, page=page) == two.snapshot(thread, turn, page=page)
         for after, rev, limit in ((0, 0, 99), (1, 1, 2), (3, 0, 99)):
             tails = [engine.tail(thread, after=after, rev=rev, limit=limit) for engine in (one, two)]
             assert replace(tails[0], epoch="") == replace(tails[1], epoch="")
