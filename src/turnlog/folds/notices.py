@@ -9,7 +9,7 @@ import msgspec
 from turnlog.events.kinds import Reason
 
 NoticeKind: TypeAlias = Literal[
-    "queued", "running", "interrupted", "damaged", "unknown", "late", "truncated", "forked", "compacted"
+    "queued", "running", "interrupted", "damaged", "unknown", "late", "collision", "truncated", "forked", "compacted"
 ]
 
 
@@ -18,9 +18,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     queued: not answered yet, waiting; running: being answered; interrupted: ended without a whole answer, and nobody
     knows the outcome of `unknown_calls`; damaged, unknown: a record that cannot be read, or is of a kind this version
-    does not know; late: something came after the turn had ended; truncated: messages before it were taken out of
-    the conversation; forked: what stands before it was copied; compacted: the agent is given a summary of what stands
-    before it. `retried_by` is the turn that replaces this one. `hidden` ones are of what was retried or taken out.
+    does not know; late: something came after the turn had ended; collision: the store holds a second end of it;
+    truncated: messages before it were taken out of the conversation; forked: what stands before it was copied;
+    compacted: the agent is given a summary of what stands before it. `retried_by` is the turn that replaces this one.
+    `hidden` ones are of what was retried or taken out.
     """
 
     turn: str | None
@@ -46,6 +47,7 @@ _KIND_TEXT: Final[dict[NoticeKind, str]] = {
     "interrupted": SAFE_TEXT,
     "damaged": "A record here cannot be read. Its neighbours are not affected.",
     "unknown": "A record here was written by a newer version. It is kept as it is.",
+    "collision": "The store holds two ends of this turn, which contradict each other. The first one is shown.",
     "late": "Something came after this turn had ended. It is kept in the trace.",
     "truncated": "Messages were taken back here. They are kept.",
     "forked": "What stands above was copied from another thread.",

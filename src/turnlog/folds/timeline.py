@@ -52,7 +52,9 @@ class Timeline:
             illegal = 0 if self._fold is None else self._fold.view.illegal
             self._fold = fold_turn(self._fold, event)
             self._drafts.close(getattr(body, "closes", ()))
-            if self._fold is not None and self._fold.view.illegal > illegal and not isinstance(body, Damaged):
+            if self._fold is not None and event.seq in self._fold.view.collisions:
+                self._collision(event)
+            elif self._fold is not None and self._fold.view.illegal > illegal and not isinstance(body, Damaged):
                 self._late_note(event)
             else:
                 self._apply(event)
@@ -134,6 +136,11 @@ class Timeline:
         body = decode_body(late.late, event.v, late.raw)
         inner = msgspec.structs.replace(event, kind=late.late, turn=self.turn, body=body, data=late.raw)
         self._late_note(inner)
+
+    def _collision(self, event: Event) -> None:
+        """Another end after the one that stands: damage of the store, of which nobody is to see one side alone."""
+        note = self._note(event, event.kind, "a second end of the turn; the first one stands")
+        note.mark, note.status, note.failure = "late", "failed", Failure(reason="terminal_collision")
 
     def _late_note(self, event: Event) -> None:
         note = self._note(event, event.kind, "came after the end of the turn")

@@ -35,6 +35,7 @@ from turnlog.folds.drafts import OpenDrafts, Place
 from turnlog.folds.hidden import Hidden
 from turnlog.folds.items import parts_text, read_item
 from turnlog.folds.notices import EDITED_TEXT, Notice, NoticeKind, notice_text
+from turnlog.folds.states import TERMINAL
 from turnlog.folds.turn import content_text, is_call
 
 _Phase: TypeAlias = Literal["queued", "running", "completed", "interrupted"]
@@ -117,7 +118,7 @@ class Transcript:
             if not turn.settled:
                 self._turn_event(turn, event)
             elif not isinstance(body, Damaged | Unknown):
-                self._notice(event, "late")
+                self._notice(event, "collision" if event.kind in TERMINAL else "late")
 
     def _thread_event(self, event: Event) -> None:
         match event.body:

@@ -48,8 +48,8 @@ class TurnRow(Shape, frozen=True, kw_only=True):
     turn that asked the same again, `hidden_by` the seq of the truncation that took the turn out of the conversation,
     `hidden` tells that there is one of them. `answer` is the seq of the last assistant message;
     `late` are seqs of what came after the end. `illegal` counts events that the table of states does not allow,
-    `damaged` tells that the stored row could not be read: both only where the store is damaged. `usage` is as the agent
-    reported it.
+    `collisions` are seqs of further ends of the turn, of which the first stands, `damaged` tells that the stored row
+    could not be read: all three only where the store is damaged. `usage` is as the agent reported it.
     """
 
     thread: str
@@ -83,6 +83,7 @@ class TurnRow(Shape, frozen=True, kw_only=True):
     late: list[int]
     interrupt_requested: bool
     illegal: int
+    collisions: list[int]
     damaged: bool
 
 
