@@ -70,7 +70,13 @@ class Log:
         known = {name: fields.pop(name) for name in ("purpose", "synthesized", "format") if name in fields}
         whole = {"type": type_, **fields, "mark": self.head + 1}
         raw = encode_json(whole) if raw is None else raw
-        kept = {"type": type_, "id": fields.get("id"), "call_id": fields.get("call_id"), "raw": raw, **known}
+        kept: dict[str, Any] = {
+            "type": type_,
+            "id": fields.get("id"),
+            "call_id": fields.get("call_id"),
+            "raw": raw,
+            **known,
+        }
         body: KnownBody = ThreadItem(**kept) if turn is None else Item(**kept)
         return self.add(body, turn)
 

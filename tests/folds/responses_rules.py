@@ -49,7 +49,8 @@ def portable_faults(items: Sequence[bytes]) -> list[str]:
         for field in SERVER_FIELDS:
             if field in item and not (kind == "local_shell_call_output" and item["id"] == item.get("call_id")):
                 found.append(f"{field} of another server in {kind}")
-        for part in item.get("content") if isinstance(item.get("content"), list) else []:
+        content = item.get("content")
+        for part in content if isinstance(content, list) else []:
             if isinstance(part, dict) and part.get("file_id") and "image_url" not in part:
                 found.append("a file of another server")
     return found

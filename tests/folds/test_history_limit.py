@@ -9,7 +9,7 @@ import pytest
 from tests.folds.histories import Log, marks
 from turnlog.folds.history import Window, history, recent_history
 
-PROFILES: Any = pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
+PROFILES = pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
 
 
 def groups(log: Log, profile: Any = "responses") -> list[list[int]]:
@@ -116,6 +116,7 @@ def test_an_output_whose_call_was_not_read_asks_for_more() -> None:
     log = Log()
     log.call(log.submit(), "c1")
     second = log.submit()
+    log.message(second)
     log.output(second, "c1")
     log.message(second)
     assert recent(log, second, 1) is not None

@@ -127,7 +127,7 @@ def test_a_pair_of_an_unknown_type_goes_whole() -> None:
 @pytest.mark.parametrize("field", ["file_id", "encrypted_content"])
 def test_a_part_that_only_its_server_has_is_told(field: str) -> None:
     """P4: a picture by file id is replaced by words that say so, in its place; what any endpoint can fetch stays."""
-    parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", field: "f"}]
+    parts: list[dict[str, Any]] = [{"type": "input_text", "text": "look"}, {"type": "input_image", field: "f"}]
     parts += [{"type": "input_image", "file_id": None, "image_url": "data:,"}]
     raw = json.dumps({"type": "message", "role": "user", "content": parts}).encode()
     found = one(raw)

@@ -16,8 +16,8 @@ from turnlog.events.kinds import Event, Item, Submitted, ThreadItem, ThreadLate
 from turnlog.events.thread_kinds import ThreadCompacted, ThreadTruncated
 from turnlog.folds.history import History, Window, history, recent_history
 
-PROFILES: Any = pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
-MADE: Any = pytest.mark.parametrize("profile", ["responses", "portable"])
+PROFILES = pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
+MADE = pytest.mark.parametrize("profile", ["responses", "portable"])
 
 
 def fed_back(items: Sequence[bytes], profile: Any) -> History:
@@ -141,7 +141,7 @@ def test_the_newest_turns_tell_it_or_say_that_they_do_not(
     """P11: read from any submission on, a limited history is that of the whole thread, or asks for more."""
     until = data.draw(st.sampled_from([None, *log.turns]))
     whole = history(log.events, profile, until, limit)
-    end = log.turns.get(until, log.head + 1)
+    end = log.head + 1 if until is None else log.turns[until]
     for since in [seq for seq in log.turns.values() if seq < end]:
         turns = {turn for turn, seq in log.turns.items() if since <= seq < end}
         found = recent_history(log.events[since - 1 :], Window(since, turns), profile, until, limit)

@@ -13,8 +13,8 @@ from turnlog.events.kinds import ThreadCreated
 from turnlog.events.thread_kinds import ThreadForked, ThreadRepaired
 from turnlog.folds.history import SUMMARY_PREFIX, History, history
 
-PROFILES: Any = pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
-MADE: Any = pytest.mark.parametrize("profile", ["responses", "portable"])
+PROFILES = pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
+MADE = pytest.mark.parametrize("profile", ["responses", "portable"])
 
 
 def talk(*texts: str) -> tuple[Log, list[str]]:

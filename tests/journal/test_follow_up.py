@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.journal.stores import Store, call, events, items, message, output, texts
-from turnlog.events.kinds import Step
+from tests.folds.responses_rules import faults, portable_faults
+from tests.journal.stores import Store, call, events, items, message, output, reasoning, texts, unavailable
+from turnlog.errors import InvalidInput, StoreError
+from turnlog.events.kinds import Item, Step
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 
@@ -109,3 +114,122 @@ def test_a_result_without_its_call_is_left_out(store: Store, log: Log, how: str)
     history = given(after)
     check_valid(history)
     assert "gone" not in repr(history)
+
+
+# --- death between any two writes ------------------------------------------------------------------------------------
+
+
+def calls(turn: Turn) -> None:
+    for raw in (reasoning("why"), call("c1"), call("c2"), call("c3"), output("c1"), output("c3"), output("c2")):
+        turn.item(raw).result()
+    turn.item(message("done")).result()
+
+
+def halves(turn: Turn) -> None:
+    turn.draft("think", kind="reasoning").result()
+    turn.item(reasoning("thought")).result()
+    turn.draft("Hel").result()
+    turn.draft('{"path":"/tm', target="c1", kind="args").result()
+    turn.item(call("c1")).result()
+    turn.item(output("c1")).result()
+    turn.draft("Bye").result()
+
+
+def attempts(turn: Turn) -> None:
+    turn.item(reasoning("first")).result()
+    turn.draft("lost").result()
+    turn.drop_attempt("stream lost").result()
+    turn.item(reasoning("second")).result()
+    turn.item(call("c1")).result()
+    turn.item(output("c1")).result()
+    turn.item(message("done")).result()
+
+
+@pytest.mark.parametrize("place", ["commit.before", "commit.after"])
+@pytest.mark.parametrize("script", [calls, halves, attempts])
+def test_dead_at_any_write(store: Store, place: str, script: Callable[[Turn], None]) -> None:
+    """C26, C27, C28: dead before or after each write of a turn, the follow-up is valid for every endpoint, and nothing
+    of what was stored is missing from the history without being reported."""
+    for k in count(1):
+        log, thread = store.open(), f"t{k}"
+        turn = log.submit(thread, "question").result()
+        trap = store.faults(log).fail(place, unavailable, k=k, forever=True)
+        with suppress(StoreError):
+            turn.start().result()
+            script(turn)
+            turn.complete().result()
+        store.kill(log)
+        after = store.open()
+        after.recover()
+        with after.turn(thread, "follow-up"):
+            pass
+        found = after.history(thread)
+        assert faults(found.items) == []
+        assert portable_faults(after.history(thread, "portable").items) == []
+        stored = {event.seq: event.body.raw for event in after.events(thread) if isinstance(event.body, Item)}
+        reported = {omitted.seq for omitted in found.omitted}
+        assert [seq for seq, raw in stored.items() if raw not in found.items and seq not in reported] == []
+        store.kill(after)
+        if not trap.fired:
+            break
+    assert k > 5
+
+
+def test_reasoning_of_a_dropped_attempt_is_given_to_nobody(store: Store, log: Log) -> None:
+    """Reasoning of an attempt that was given up leads to nothing, whatever the next attempt of the same turn brings."""
+    turn = begun(log)
+    attempts(turn)
+    turn.complete().result()
+    given_texts = repr(given(log))
+    assert "first" not in given_texts
+    assert "second" in given_texts
+
+
+# --- read from the newest turns back ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["raw", "responses", "portable"])
+def test_a_limit_gives_the_same_as_the_whole(log: Log, profile: Any) -> None:
+    """P11: a history with a limit is the end of the whole one, on every engine, up to any turn."""
+    turns = []
+    for number in range(12):
+        with log.turn("t", f"q{number}") as turn:
+            turns.append(turn.id)
+            if number % 3 == 0:
+                turn.item(call(f"c{number}")).result()
+                turn.item(output(f"c{number}")).result()
+            turn.item(message(f"a{number}")).result()
+    for until in (None, turns[5], turns[0]):
+        whole = log.history("t", profile, until=until).items
+        for limit in (1, 2, 5, 100):
+            part = log.history("t", profile, until=until, limit=limit).items
+            assert part == whole[len(whole) - len(part) :]
+            assert len(part) >= min(limit, len(whole))
+
+
+def test_a_limit_reads_only_the_newest_turns(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P11: what is read for a history with a limit does not grow with the thread."""
+    engine = store.engine()
+    log = store.open(engine=engine)
+    for number in range(60):
+        with log.turn("t", f"q{number}") as turn:
+            turn.item(message(f"a{number}")).result()
+    read: list[int] = []
+    plain = engine.read
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        page = plain(*args, **kwargs)
+        read.extend(row.seq for row in page.rows)
+        return page
+
+    monkeypatch.setattr(engine, "read", counted)
+    assert len(log.history("t", limit=4).items) == 4
+    assert len(read) < 40
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "3"])
+def test_a_limit_that_is_none_is_refused(log: Log, limit: Any) -> None:
+    """A limit is a number of groups, at least one."""
+    begun(log)
+    with pytest.raises(InvalidInput, match="limit"):
+        log.history("t", limit=limit)
