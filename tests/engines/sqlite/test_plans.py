@@ -130,7 +130,7 @@ def test_a_list_of_threads_is_read_in_its_order(db: _Planned) -> None:
     """P11: pinned ones first, from any place on, without sorting and without those that are being imported."""
     connection = cast(apsw.Connection, db)
     reads.read_threads(connection, None, thread_place_bytes(0, 5, 5), 5)
-    query = TurnQuery(**{**_ANY, "open_only": False, "latest_each": True})
+    query = TurnQuery(thread=None, turn=None, key=None, owner=None, retry_of=None, open_only=False, latest_each=True)
     read_turns(connection, query, thread_place_bytes(1, 5, 5), 5)
     lists = [plan for plan in db.plans if "thread_listed" in plan]
     assert len(lists) == 2

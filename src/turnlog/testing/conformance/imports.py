@@ -43,7 +43,7 @@ class ImportsConformance(Conformance):
         assert [row.turn for row in engine.turns(thread="T", limit=9).rows] == names[::-1]
 
     def test_a_thread_that_is_being_imported_is_in_no_list(self, engine: Engine) -> None:
-        """C38: until its last page it is found by its name alone, and wakes nobody; then it is as any other."""
+        """P4: until its last page it is found by its name alone, and wakes nobody; then it is as any other."""
         commit(engine, writes.submission("U", "t1"))
         _, position = engine.changes(b"", 0.0)
         rows = [writes.imported_turn("T", "t1", phase=Phase.SUBMITTED)]

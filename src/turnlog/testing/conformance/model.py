@@ -184,8 +184,8 @@ def _drafts(engine: Engine, row: TurnRow) -> dict[str, int]:
 def _same_reads(one: Engine, two: Engine) -> None:
     for thread in (*THREADS, *IMPORTED):
         assert one.threads(thread=thread, limit=1).rows == two.threads(thread=thread, limit=1).rows
-        for turn, page in ((turn, page) for turn in TURNS for page in range(3)):
-            assert one.snapshot(thread, turn, page=page) == two.snapshot(thread, turn, page=page)
+        for named, page in ((named, page) for named in TURNS for page in range(3)):
+            assert one.snapshot(thread, named, page=page) == two.snapshot(thread, named, page=page)
         for after, rev, limit in ((0, 0, 99), (1, 1, 2), (3, 0, 99)):
             tails = [engine.tail(thread, after=after, rev=rev, limit=limit) for engine in (one, two)]
             assert replace(tails[0], epoch="") == replace(tails[1], epoch="")
