@@ -55,7 +55,9 @@ class Job:
     def work_out(self, state: ThreadState, desk: Desk) -> Plan:
         """`seal` it, unless the thread is still being copied: then it raises `ThreadImporting`."""
         if state.fold is not None and state.fold.importing:
-            raise ThreadImporting(thread=self.thread)
+            catch_up(desk.engine, state, desk.owner)  # another process may have ended it
+            if state.fold.importing:
+                raise ThreadImporting(thread=self.thread)
         return self.seal(state, desk)
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
