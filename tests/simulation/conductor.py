@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from .harming import harm
 from .known import DONE, LOST, TERMINAL, Known, lacking
 from .plan import (
     ALLOWED,
@@ -33,6 +34,9 @@ from .roles import Commands, Library, Role, Server
 
 AT_ONCE: Final = 3
 """Actions that one role does at a time."""
+
+CALM: Final = frozenset({"truncate", "edit", "fork", "compact"})
+"""What is refused while a turn is open is mostly done to the first thread, in which people talk less than elsewhere."""
 
 COMMANDS_AT_ONCE: Final = 2
 ASKING: Final = frozenset({"submit", "again", "conflict", "retry"})
@@ -58,6 +62,8 @@ class Mix:
         self._threads = [f"t{n}" for n in range(THREADS)]
         self._begun = THREADS
         self._names = 0
+        self._folder = folder
+        self._left: list[str] = []
         self._over = asyncio.Event()
         kinds: dict[str, type[Role]] = {"library": Library, "server": Server, "command": Commands}
         self._roles = {name: kinds[name](self.known, folder) for name in ROLES}
@@ -93,6 +99,10 @@ class Mix:
                 await self.known.until(self._over.is_set, 0.1)
             elif action.what == "decide":
                 await self._decide(action, random)
+            elif action.what == "repair":
+                await self._repair(action, random)
+            elif action.what == "fork":
+                await self._fork(action)
             else:
                 await self._roles[name].do(action)
             await self._listen()
@@ -114,25 +124,72 @@ class Mix:
         both = [_valued(action, f"by {other}") for other in others]
         await asyncio.gather(*(self._roles[other].do(one) for other, one in zip(others, both, strict=True)))
 
+    async def _repair(self, action: Action, random: Random) -> None:
+        """Mostly something was damaged before, in what is made of the events, of a thread that is left in peace."""
+        if self._left and random.random() < 0.7:
+            action = _copied(action, thread=random.choice(self._left))
+            self.known.harmed.add(action.thread)
+            self.known.counts["damaged"] += await harm(self._folder, action.thread)
+        await self._roles["library"].do(action)
+
+    async def _fork(self, action: Action) -> None:
+        """People go on talking in a fork, in the place of the thread that they have talked in longest."""
+        await self._roles["library"].do(action)
+        last = self.known.deeds[-1]
+        if last.action is action and last.outcome == DONE and action.text not in self._threads:
+            self._leave(self._threads[0])
+            self._threads[-1] = action.text
+
     def _draw(self, name: str, random: Random) -> Action | None:
         """What a role does next; None when what was drawn makes no sense now."""
         can = CAN[name] - ASKING if self._is_busy(self._roles[name]) else CAN[name]
         what = chosen(random, {what: weight for what, weight in WEIGHTS.items() if what in can})
         thread = random.choice(self._threads)
+        if what in CALM and random.random() < 0.8:
+            thread = self._threads[0]
         draws: dict[str, Callable[[], Action | None]] = {
-            "submit": lambda: self._submit(name, thread, random),
+            "submit": lambda: self._submit(name, random.choice(self._threads[random.random() < 0.9 :]), random),
             "again": lambda: self._again(name, random),
             "conflict": lambda: self._conflict(random),
             "interrupt": lambda: self._interrupt(random),
             "decide": lambda: self._approval(random),
             "retry": lambda: self._retry(thread, random),
+            "truncate": lambda: self._of_turn("truncate", thread, random),
+            "edit": lambda: self._edit(name, thread, random),
+            "fork": lambda: self._forking(thread, random),
         }
         if what in draws:
             return draws[what]()
         if not self._exists(thread):
             return None
         self._names += 1
-        return Action(what=what, thread=thread, text=f"n{self._names}")
+        return Action(what=what, thread=thread, text=f"n{self._names}", value=random.random() < 0.5)
+
+    def _of_turn(self, what: str, thread: str, random: Random) -> Action | None:
+        """Something about one of the last turns that have ended."""
+        ended = [turn for (of, turn), state in self.known.turns.items() if of == thread and state in TERMINAL]
+        return Action(what=what, thread=thread, turn=random.choice(ended[-4:])) if ended else None
+
+    def _edit(self, name: str, thread: str, random: Random) -> Action | None:
+        """A message takes the place of another one."""
+        edited = self._of_turn("edit", thread, random)
+        if edited is None:
+            return None
+        submission = self._submit(name, thread, random)
+        action = _copied(submission, what="edit", turn=edited.turn)
+        self.known.asked[str(action.key)] = action
+        return action
+
+    def _forking(self, thread: str, random: Random) -> Action | None:
+        """A copy of a thread; or one that was asked for before, by somebody who may have died over it."""
+        before = [deed.action for deed in self.known.deeds if deed.action.what == "fork"]
+        if before and random.random() < 0.3:
+            return random.choice(before[-5:])
+        action = self._of_turn("fork", thread, random)
+        self._names += 1
+        return (
+            None if action is None else _copied(action, text=f"f{self._names}", turn=random.choice(("", action.turn)))
+        )
 
     @staticmethod
     def _is_busy(role: Role) -> bool:
@@ -156,9 +213,15 @@ class Mix:
         """A thread with enough turns gives its place to another one."""
         if sum(pair[0] == thread for pair in self.known.turns) < TURNS_A_THREAD or thread not in self._threads:
             return
+        self._leave(thread)
+
+    def _leave(self, thread: str) -> None:
+        """Another thread is begun in the place of this one, which comes last."""
         fresh = f"t{self._begun}" if self._begun % 3 else f"../t {self._begun}?"
         self._begun += 1
-        self._threads[self._threads.index(thread)] = fresh
+        self._threads.remove(thread)
+        self._threads.append(fresh)
+        self._left.append(thread)
 
     def _again(self, name: str, random: Random) -> Action | None:
         """A message is sent again, often one whose answer was lost, with the same key."""

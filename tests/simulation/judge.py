@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
-
-from turnlog.journal.log import open_log
 
 from ..crash.http.evidence import scripts_in, wrong_submissions
 from ..crash.ledger import wrong_ledger
 from ..proof.checker import check
 from ..proof.facts import Began, Decided
-from ..proof.stored import Stored, StoredThread, read_store
+from ..proof.stored import Stored, StoredThread
 from .known import DONE, Known, lacking
-from .plan import HurriedClock, Scale
-
-NAME: Final = "store.db"
-
-
-@dataclass(frozen=True)
-class Left:
-    """What is left in `folder` when all processes have ended and one more has opened the store. `wrong` is what that
-    one did wrong."""
-
-    folder: Path
-    stored: Stored
-    wrong: list[str]
-
-
-def settle(folder: Path) -> Left:
-    """P8: open the store, which settles what is open; a second opening changes nothing."""
-    wrong = list[str]()
-    open_log(f"sqlite:///{folder / NAME}", clock=HurriedClock()).close()
-    stored = read_store(folder / NAME)
-    open_log(f"sqlite:///{folder / NAME}", clock=HurriedClock()).close()
-    if read_store(folder / NAME) != stored:
-        wrong.append("P8: another recovery changed something")
-    return Left(folder, stored, wrong)
+from .left import Left
+from .plan import Scale
+from .truth import copied, wrong_threads
 
 
 def judge(left: Left, known: Known, scale: Scale) -> list[str]:
@@ -55,6 +29,7 @@ def judge(left: Left, known: Known, scale: Scale) -> list[str]:
         *_doubled(known),
         *_decisions(stored, known),
         *_interrupts(stored, known),
+        *wrong_threads(left, known),
         *_vacuous(known, scale),
     ]
 
@@ -64,8 +39,11 @@ def _uninvited(stored: Stored, known: Known) -> Iterator[str]:
     asked = {(action.thread, action.content, action.key) for action in known.asked.values()}
     for thread in stored.threads.values():
         for turn in thread.turns:
-            first = thread.of(turn)[0].fields
-            if first.get("retry_of") is None and (thread.name, first["content"], first.get("key")) not in asked:
+            event = thread.of(turn)[0]
+            first, of_source = event.fields, event.seq <= copied(thread)
+            if of_source or first.get("retry_of") is not None:
+                continue
+            if (thread.name, first["content"], first.get("key")) not in asked:
                 yield f"{thread.name}/{turn}: nobody submitted {first['content']!r} as {first.get('key')}"
 
 

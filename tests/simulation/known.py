@@ -20,7 +20,20 @@ LOST = "lost"
 DONE = "done"
 
 TERMINAL = ("completed", "interrupted")
-HAPPENING = {"decide": "requested", "append": "thread_item"}
+HAPPENING = {
+    "decide": ("requested", "value", "value"),
+    "append": ("thread_item", None, ""),
+    "truncate": ("thread_truncated", None, ""),
+    "rename": ("thread_renamed", "title", "text"),
+    "compact": ("thread_compacted", "summary", "text"),
+}
+"""What the event of an action is, and which of its fields is which of the action's."""
+
+QUIET = frozenset({"pending", "dead_lease", "late_event", "unfinished_fork", "orphan_call", "orphan_output"})
+"""What an audit may find in a store whose processes are killed, before anybody has repaired it."""
+
+HARMED = frozenset({"snapshot_differs", "turn_row_differs", "thread_row_differs"})
+"""What it finds where something was damaged on purpose."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,8 @@ class Known:
     owners: dict[tuple[str, str], str] = field(default_factory=dict)
     waiting: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """Approvals that somebody was asked for."""
+    harmed: set[str] = field(default_factory=set)
+    """Threads in which something was damaged on purpose."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: set[Any] = field(default_factory=set)
 
@@ -130,13 +145,28 @@ class Known:
 
     def _promised(self, action: Action, by: str, value: Any) -> None:
         thread, turn = action.thread, action.turn
-        if action.what in ("submit", "again", "conflict", "retry"):
+        if action.what in ("submit", "again", "conflict", "retry", "edit"):
             self._accepted(action, by, value)
         elif action.what == "decide":
             self.take(Decided(to=by, thread=thread, turn=turn, approval=action.text, value=action.value))
-        if (kind := HAPPENING.get(action.what)) is not None and value.get("seq"):
-            fields = {"value": action.value} if action.what == "decide" else {}
+        elif action.what == "repair":
+            self._repaired(action, by, value)
+        if action.what in HAPPENING and value.get("seq"):
+            kind, field, given = HAPPENING[action.what]
+            turn = turn if action.what == "decide" else ""
+            fields = {} if field is None else {field: getattr(action, given)}
             self.take(Happened(to=by, thread=thread, turn=turn, seq=value["seq"], kind=kind, fields=fields))
+
+    def _repaired(self, action: Action, by: str, value: Any) -> None:
+        """An audit finds what a killed process leaves, and what was damaged on purpose; each step is done or stale."""
+        allowed = QUIET | (HARMED if action.thread in self.harmed else frozenset())
+        self.wrong += [f"the audit found {one}" for one in value["findings"] if one["kind"] not in allowed]
+        self.counts.update(f"found: {one['kind']}" for one in value["findings"])
+        for what, outcome, detail in value["steps"]:
+            self.counts[f"repair step: {what} {outcome}"] += 1
+            self.counts["repaired"] += outcome == "done"
+            if outcome == "failed":
+                self.wrong.append(f"{what} failed for {by} in {action.thread}: {detail}")
 
     def _accepted(self, action: Action, by: str, value: Any) -> None:
         """P6: a key names one turn, whoever asks; a new turn is whoever's it was told to."""

@@ -11,6 +11,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.proof.facts import Account, Ended
 from tests.simulation.plan import Action, HurriedClock
 from tests.simulation.telling import Voice, tell
@@ -64,6 +66,12 @@ class Library:
             case "submit" | "again" | "conflict":
                 when_busy: Any = action.when_busy
                 return self._run(await log.submit(thread, action.content, key=action.key, when_busy=when_busy))
+            case "edit":
+                when_busy = action.when_busy
+                submission = log.submit(thread, action.content, key=action.key, when_busy=when_busy, edit_of=turn)
+                return self._run(await submission)
+            case "truncate" | "fork" | "rename" | "pin" | "compact" | "repair":
+                return await operate(log, action)
             case "retry":
                 return self._run(await log.retry(thread, turn, when_busy="queue"))
             case "interrupt":
@@ -100,6 +108,33 @@ class Library:
             report({"defect": traceback.format_exc()})
         else:
             self._account.add(Ended(thread=turn.thread, turn=turn.id, state=ran.state))
+
+
+async def operate(log: Log, action: Action) -> Any:
+    """Do something to a thread as a whole."""
+    thread, turn, text = action.thread, action.turn, action.text
+    match action.what:
+        case "truncate":
+            truncated = await log.truncate(thread, turn, by="library")
+            return {"seq": truncated.seq, "hidden": truncated.hidden}
+        case "fork":
+            receipt = await asyncio.to_thread(log.fork, thread, text, turn=turn or None)
+            return {"thread": (await receipt).thread}
+        case "rename":
+            return {"seq": await log.rename(thread, text)}
+        case "pin":
+            return {"seq": await log.pin(thread, bool(action.value))}
+        case "compact":
+            return {"seq": await log.compact(thread, text)}
+    return await asyncio.to_thread(repair, log, thread)
+
+
+def repair(log: Log, thread: str) -> Any:
+    """Audit a thread, and repair what can be."""
+    findings = list(log.audit(thread))
+    report = log.repair(log.plan_repair(findings), by="library")
+    steps = [(step.action, step.outcome, step.detail) for step in report.steps]
+    return {"findings": [msgspec.to_builtins(finding) for finding in findings], "steps": steps}
 
 
 def dashed(name: str) -> str:

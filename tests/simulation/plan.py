@@ -39,6 +39,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     when_busy: str = "refuse"
     value: Any = None
     text: str = ""
+    """An approval, a title, a summary, or the name of a fork."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "read": frozenset(),
     "append": frozenset(),
     "recover": frozenset(),
+    "truncate": frozenset({"busy", "turn-hidden"}),
+    "edit": frozenset({"busy", "turn-hidden", "overloaded"}),
+    "fork": frozenset({"busy", "turn-hidden"}),
+    "rename": frozenset(),
+    "pin": frozenset(),
+    "compact": frozenset({"busy", "turn-hidden"}),
+    "repair": frozenset(),
 }
 """The refusals that an action may meet; anything else is wrong."""
 
@@ -83,6 +91,13 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "read": 6,
     "append": 2,
     "recover": 1,
+    "truncate": 4,
+    "edit": 5,
+    "fork": 4,
+    "rename": 1,
+    "pin": 1,
+    "compact": 1,
+    "repair": 3,
 }
 
 KINDS: Final[Mapping[str, int]] = {"answer": 4, "brief": 6, "halt": 3, "words": 1, "ask": 5, "call": 1, "talk": 1}
@@ -95,6 +110,8 @@ MUST: Final = (
     *(f"{role}: {what} done" for role in ("library", "server") for what in ("interrupt", "retry", "again", "decide")),
     "decide already-decided",
     "conflict key-conflict",
+    *(f"{what} done" for what in ("truncate", "edit", "fork", "rename", "pin", "compact", "repair")),
+    "repaired",
     "taken over",
     "completed",
     "interrupted process_died",

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..proof.facts import Fact, ShownDraft, ShownJson, ShownMessage
 from ..web.followers import Follower, segment
-from ..web.recording import ACCEPTED, Answer, Client
+from ..web.recording import ACCEPTED, OK, Answer, Client
 from ..web.wire import Gone
 from .known import DONE, LOST, Known
 from .plan import Action
@@ -231,6 +231,9 @@ class Server(Role):
                 decision = f"{path}/turns/{segment(turn)}/decisions/{segment(action.text)}"
                 return await client.ask("POST", decision, {"value": action.value})
             case "read":
+                answer = await client.ask("GET", f"{path}/transcript")
+                if answer.status != OK:
+                    return answer
                 await client.transcript(thread)
                 for row in (await client.turns(thread))[:3]:
                     await client.timeline(thread, row["turn"])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from .conductor import Mix
-from .judge import judge, settle
+from .judge import judge
+from .left import settle
 from .plan import LONG, SHORT, Scale
 
 SEED = os.environ.get("SIMULATION_SEED", "1")
@@ -23,7 +24,7 @@ SEED = os.environ.get("SIMULATION_SEED", "1")
 def test_nothing_is_lost_doubled_invented_or_stuck(
     scale: Scale, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """P1, P2, P3, P5, P6, P7, P8, C02, C03, C07, C08, C42: an application, a server and commands talk, are killed,
+    """P1, P2, P3, P5, P6, P7, P8, C02, C03, C07, C08, C12, C42: an application, a server and commands talk, are killed,
     stopped and interrupted on one store, and an independent checker finds nothing wrong with what they leave."""
     mix = Mix(SEED, scale, tmp_path)
     asyncio.run(mix.play())
@@ -35,6 +36,11 @@ def test_nothing_is_lost_doubled_invented_or_stuck(
 
 
 def evidence(found: list[str], mix: Mix, folder: Path) -> str:
-    """What is wrong, what was done, and how to do it again."""
+    """What is wrong, what was done, and how to do it again; with the store goes all that was told and shown."""
+    (folder / "wrong").write_text("\n".join(found), "utf-8", "backslashreplace")
+    for name, lines in (("deeds", mix.known.deeds), ("facts", mix.known.facts)):
+        (folder / name).write_text("\n".join(map(repr, lines)), "utf-8", "backslashreplace")
     counts = "\n".join(f"  {name}: {count}" for name, count in sorted(mix.known.counts.items()))
-    return "\n".join([*found[:30], f"SIMULATION_SEED={SEED}, the store is in {folder}", counts])
+    again = f"SIMULATION_SEED={SEED} python -m pytest {Path(__file__).name}"
+    shown = [problem if len(problem) < 1_000 else f"{problem[:500]} ... {problem[-500:]}" for problem in found[:30]]
+    return "\n".join([*shown, f"{len(found)} in all. The store, and what was told: {folder}. Again: {again}", counts])
