@@ -9,11 +9,13 @@ import click
 
 from turnlog.cli import failing
 from turnlog.cli.ask import ask
+from turnlog.cli.audit import audit, verify
 from turnlog.cli.decide import decide
 from turnlog.cli.doctor import doctor, installed_version
 from turnlog.cli.options import JSON_WANTED, chosen_store, store_option
 from turnlog.cli.output import OutputLost, complain, complain_json, open_streams, silence, written
 from turnlog.cli.recover import recover
+from turnlog.cli.repair import repair
 from turnlog.cli.serve import serve
 from turnlog.cli.show import show
 from turnlog.cli.tail import tail
@@ -82,5 +84,5 @@ def main(store: str | None) -> None:
     """A flight recorder for AI agents: what was asked, done and answered, kept through any crash."""
 
 
-for _command in (serve, ask, decide, threads, show, tail, recover, doctor):
+for _command in (serve, ask, decide, threads, show, tail, audit, verify, repair, recover, doctor):
     main.add_command(_command)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
@@ -126,6 +126,20 @@ class Output:
         with written():
             self._stream.flush()
             self._stream.buffer.write(_without_controls(data) + b"\n")
+
+    def json_list(self, name: str, values: Iterable[bytes], rest: Callable[[], bytes] = bytes) -> None:
+        """One JSON object as a line, whose field `name` is a list of JSON values, written as they come.
+
+        `rest` gives at the end an object with its other fields, which may be empty bytes.
+        """
+        with written():
+            self._stream.flush()
+            buffer = self._stream.buffer
+            buffer.write(b'{"' + name.encode() + b'":[')
+            for number, value in enumerate(values):
+                buffer.write((b"," if number else b"") + _without_controls(value))
+            more = rest()
+            buffer.write(b"]," + more[1:] + b"\n" if more else b"]}\n")
 
     def flush(self) -> None:
         """Hand everything to who reads."""

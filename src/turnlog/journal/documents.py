@@ -18,12 +18,15 @@ from turnlog.events.codec import decode_json, event_json, json_line, one_line
 from turnlog.events.kinds import Draft, Event, Failure
 from turnlog.folds.drafts import draft_name
 from turnlog.folds.entries import Entry
+from turnlog.folds.findings import Finding
 from turnlog.folds.history import History
+from turnlog.folds.repair import RepairPlan, RepairReport
 from turnlog.folds.transcript import Message
 from turnlog.journal import shapes
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.reading import ThreadView, TranscriptPage, ViewPage
 from turnlog.journal.recovery import Recovered
+from turnlog.journal.verifying import Progress
 
 _TIMES: Final = frozenset({"at", "created_at", "updated_at", "submitted_at", "started_at", "settled_at", "ended_at"})
 
@@ -95,6 +98,40 @@ def events_document(events: Sequence[Event], *, next: str | None, at: str) -> by
 def recovered_document(recovered: Sequence[Recovered]) -> dict[str, Any]:
     """What a recovery settled."""
     return {"recovered": [turn._asdict() | {"unknown_calls": list(turn.unknown_calls)} for turn in recovered]}
+
+
+def finding_facts(found: Finding) -> shapes.FindingFacts:
+    """A finding."""
+    return shapes.FindingFacts(**msgspec.structs.asdict(found))
+
+
+def finding_json(found: Finding) -> bytes:
+    """A finding on one line."""
+    return json_line(finding_facts(found))
+
+
+def progress_fields(progress: Progress) -> dict[str, Any]:
+    """How far a verification came."""
+    return {"threads": progress.threads, "events": progress.events}
+
+
+def repair_document(plan: RepairPlan, report: RepairReport | None) -> shapes.Repair:
+    """A plan of repair, and what became of it when it was carried out."""
+    steps = [
+        shapes.RepairStep(
+            action=step.action,
+            thread=step.thread,
+            turn=step.turn,
+            says=step.says,
+            findings=[finding_facts(found) for found in step.findings],
+        )
+        for step in plan.steps
+    ]
+    done = None
+    if report is not None:
+        done = [shapes.RepairDone(**msgspec.structs.asdict(step)) for step in report.steps]
+    left = [finding_facts(found) for found in plan.left]
+    return shapes.Repair(plan=plan.id, steps=steps, left=left, more=plan.more, done=done)
 
 
 def event_frame(event: Event, epoch: str) -> bytes:

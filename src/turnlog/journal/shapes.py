@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 
 from turnlog.events.kinds import DraftKind, Reason, StepStatus, Synthesized
+from turnlog.folds.findings import FindingKind, Severity
 from turnlog.folds.nodes import EntryKind, Mark
 from turnlog.folds.notices import NoticeKind
+from turnlog.folds.repair import Action
 from turnlog.folds.states import State
 
 Time: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
@@ -294,3 +296,63 @@ class Health(Shape, frozen=True, kw_only=True):
 
     status: Literal["ok"]
     reason: str | None
+
+
+class FindingFacts(Shape, frozen=True, kw_only=True):
+    """One thing of the store that is not as it should be.
+
+    `place` names it within its thread, or, without a thread, within the store. `seq` is the event it is about, of a gap
+    the first one missing and `until` the last one. `detail` is for people; where nothing can be done it says why.
+    """
+
+    kind: FindingKind
+    severity: Severity
+    thread: str | None
+    turn: str | None
+    seq: int | None
+    until: int | None
+    place: str
+    repairable: bool
+    detail: str
+
+
+class Findings(Shape, frozen=True, kw_only=True):
+    """Findings of an audit, thread by thread. `next` is the `after` of those behind them, null at the end.
+
+    Each page is an audit of its own, so that what changes in between may be missed or told twice.
+    """
+
+    findings: list[FindingFacts]
+    next: str | None
+
+
+class RepairStep(Shape, frozen=True, kw_only=True):
+    """One thing that a repair does, in words and as data; without a thread it is about all of them."""
+
+    action: Action
+    thread: str | None
+    turn: str | None
+    says: str
+    findings: list[FindingFacts]
+
+
+class RepairDone(Shape, frozen=True, kw_only=True):
+    """What became of a step: `stale` when there was nothing to do any more. `seq` is the event that it appended."""
+
+    action: Action
+    thread: str | None
+    turn: str | None
+    outcome: Literal["done", "stale", "failed"]
+    detail: str | None
+    seq: int | None
+
+
+class Repair(Shape, frozen=True, kw_only=True):
+    """A plan of repair: `plan` is its id, `left` what it can do nothing about. `more` tells that one plan does not take
+    all that was found. `done` is what became of its steps, null when it was only planned."""
+
+    plan: str
+    steps: list[RepairStep]
+    left: list[FindingFacts]
+    more: bool
+    done: list[RepairDone] | None
