@@ -108,14 +108,13 @@ def test_a_codex_that_was_replaced_tells_its_own_version() -> None:
     """After an upgrade beneath a running server the next turn is run by the new program, and tells its version."""
 
     async def main(stage: Stage) -> None:
-        for version in (VERSION, VERSION, "0.200.1"):
-            if version != VERSION:
-                write_fake(stage.folder, Fake(on=ANSWERING, version=version))
+        for version in (VERSION, "0.200.1"):
+            write_fake(stage.folder, Fake(on=ANSWERING, version=version))
             ran, turn = await stage.ask("hello")
             assert ran.state == "completed"
             assert versions_told(stage, turn) == [version]
         sent = [message.get("method") for message in received(stage.folder / "fake-codex")]
-        assert (sent.count("initialize"), sent.count("turn/start")) == (2, 3)
+        assert sent.count("initialize") == sent.count("turn/start") == 2
 
     with staged(lambda folder: fake_program(folder, Fake(on=ANSWERING))) as stage:
         run(main(stage))
