@@ -34,11 +34,11 @@ class ImportsConformance(Conformance):
             assert list(reader.check()) == []
 
     def test_turns_are_in_the_order_in_which_they_came(self, engine: Engine) -> None:
-        """Lists of an imported thread are newest first, as of any other one."""
+        """Lists of an imported thread are newest first, as of any other one, in whatever order its rows were given."""
         names = [f"t{n}" for n in range(5)]
         events = [writes.record(n, name) for n, name in enumerate(names, start=1)]
         for at in (0, 3):
-            rows = [writes.imported_turn("T", name) for name in names[at : at + 3]]
+            rows = [writes.imported_turn("T", name) for name in reversed(names[at : at + 3])]
             commit(engine, writes.ingest("T", *events[at : at + 3], base=at, turns=rows))
         assert [row.turn for row in engine.turns(thread="T", limit=9).rows] == names[::-1]
 
