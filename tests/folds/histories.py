@@ -67,7 +67,9 @@ class Log:
         return turn
 
     def item(self, turn: str | None, type_: str, *, raw: bytes | None = None, **fields: Any) -> int:
-        known = {name: fields.pop(name) for name in ("purpose", "synthesized", "format") if name in fields}
+        known: dict[str, Any] = {
+            name: fields.pop(name) for name in ("purpose", "synthesized", "format") if name in fields
+        }
         whole = {"type": type_, **fields, "mark": self.head + 1}
         raw = encode_json(whole) if raw is None else raw
         kept: dict[str, Any] = {

@@ -117,7 +117,7 @@ def test_a_summary_made_for_itself_is_in_no_history(type_: str) -> None:
 
 
 def test_an_orphan_call_is_answered_right_after_its_group() -> None:
-    """A call whose output is missing gets one neutral, tagged output directly after its call group (C26)."""
+    """A call whose output is missing gets one neutral, tagged output directly after its call group (C26, C42)."""
     simulator = asked()
     for call in ("c1", "c2", "c3"):
         simulator.call(call)
@@ -350,6 +350,24 @@ def test_a_dropped_attempt_is_nowhere() -> None:
     simulator.complete()
     for profile in ("raw", "responses"):
         assert brief(of(simulator, profile).items) == ["user:q", "assistant:second try"]
+
+
+def test_the_interleaving_stays() -> None:
+    """C22: text, reasoning, calls and outputs stand in the order in which they came, whatever the profile."""
+    simulator = asked()
+    simulator.message("one")
+    simulator.reasoning("think")
+    simulator.call("c1")
+    simulator.output("c1")
+    simulator.message("two")
+    simulator.call("c2")
+    simulator.output("c2")
+    simulator.message("three")
+    simulator.complete()
+    step = ["function_call:c1", "function_call_output:c1", "assistant:two"]
+    whole = ["assistant:one", "reasoning", *step, "function_call:c2", "function_call_output:c2", "assistant:three"]
+    assert brief(of(simulator).items)[1:] == brief(of(simulator, "raw").items)[1:] == whole
+    assert brief(of(simulator, "portable").items)[1:] == [it for it in whole if it != "reasoning"]
 
 
 # --- order, place ----------------------------------------------------------------------------------------------------

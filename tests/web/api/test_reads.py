@@ -227,7 +227,7 @@ def test_history_is_given_by_profile_and_up_to_a_turn(log: Log) -> None:
             assert (await api.get("/api/threads/t/history", 400, profile="best"))["field"] == "profile"
             assert (await api.get("/api/threads/t/history", 404, until="nobody"))["turn"] == "nobody"
             ported = await api.get("/api/threads/t/history", profile="portable", limit=1)
-            assert (len(ported["items"]), ported["omitted"][0]["until"] is not None) == (1, True)
+            assert (len(ported["items"]), ported["omitted"][0]["until"] is not None) == (2, True)
             for wrong in ("0", "x", "-1", "1e3"):
                 assert (await api.get("/api/threads/t/history", 400, limit=wrong))["field"] == "limit"
 
