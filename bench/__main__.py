@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, growth, page, processes, restart, space, streams, together
+from bench import alone, growth, page, processes, restart, space, streams, timeline, together
 from bench.table import Line, formatted
 
 SETTLED = 20_000
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--settled", type=int, default=SETTLED, help="settled turns of the store opened after a kill")
     parser.add_argument(
         "--only",
-        choices=["alone", "together", "processes", "growth", "space", "restart", "streams", "page"],
+        choices=["alone", "together", "processes", "growth", "space", "restart", "streams", "page", "timeline"],
         help="one measurement",
     )
     parser.add_argument(
@@ -44,6 +44,7 @@ def main() -> None:
         "restart": partial(restart.run, settled=given.settled),
         "streams": partial(streams.run, seconds=given.seconds),
         "page": page.run,
+        "timeline": timeline.run,
     }
     missed = False
     with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("TMPDIR") or Path.cwd()) as name:

@@ -36,7 +36,7 @@ PageT = TypeVar("PageT", bound="PageHead")
 _PLACE_MAX: Final = 2**63
 
 
-class Brief(msgspec.Struct, frozen=True):
+class Brief(msgspec.Struct, frozen=True, array_like=True):
     """What of an entry decides where it stands among the others. See `Entry`."""
 
     id: str
@@ -46,7 +46,7 @@ class Brief(msgspec.Struct, frozen=True):
 
 
 class PageHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page says beside its entries: `number` is how many stand before it, `place` where its first one stands."""
+    """Where a page stands: `number` is how many entries stand before it, `place` that of its first one."""
 
     v: int
     turn: str
@@ -54,17 +54,17 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
 
 
-class StoredPage(PageHead, frozen=True, kw_only=True):
-    """A page of a snapshot. `view` is the turn's row, in the first page alone."""
+class BriefPage(PageHead, frozen=True, kw_only=True):
+    """A page in brief. `view` is the turn's row, in the first page alone."""
 
     view: TurnView | None
+    briefs: tuple[Brief, ...]
+
+
+class StoredPage(BriefPage, frozen=True, kw_only=True):
+    """A page of a snapshot."""
+
     entries: tuple[Entry, ...]
-
-
-class BriefPage(PageHead, frozen=True, kw_only=True):
-    """The same, read for the order of the entries only."""
-
-    entries: tuple[Brief, ...]
 
 
 class OtherVersion(RecordDamaged):
@@ -153,41 +153,55 @@ def stored_pages(view: TurnView, entries: Iterable[Entry]) -> Iterator[bytes]:
 
 
 def _body(view: TurnView, number: int, place: Place, entries: list[Entry]) -> bytes:
-    page = StoredPage(
+    """The page in brief, with its length in front, then its entries: who wants only the first part unpacks no other."""
+    brief = BriefPage(
         v=FOLD_VERSION,
         turn=view.turn,
         number=number,
         place=place,
         view=view if number == 0 else None,
-        entries=tuple(entries),
+        briefs=tuple(Brief(entry.id, entry.parent, entry.kind, entry.mark) for entry in entries),
     )
-    return zlib.compress(encode_json(page), 1)
+    head = zlib.compress(encode_json(brief), 1)
+    return b"%d\n" % len(head) + head + zlib.compress(encode_json(entries), 1)
 
 
-def _opened(body: bytes) -> bytes:
+def _parts(body: bytes) -> tuple[bytes, bytes]:
+    """The two parts of a page, still compressed."""
+    length, lf, rest = body.partition(b"\n")
+    if not lf or not length.isdigit() or len(length) > len(str(SNAPSHOT_BODY_BYTES_MAX)):
+        raise RecordDamaged(problem="a page of a snapshot does not say how long it is")
+    return rest[: int(length)], rest[int(length) :]
+
+
+def _opened(data: bytes) -> bytes:
     unpacking = zlib.decompressobj()
     try:
-        data = unpacking.decompress(body, SNAPSHOT_BODY_BYTES_MAX)
+        opened = unpacking.decompress(data, SNAPSHOT_BODY_BYTES_MAX)
     except zlib.error as error:
         raise RecordDamaged(problem=f"a page of a snapshot: {error}") from None
-    if not unpacking.eof:
-        raise RecordDamaged(problem="a page of a snapshot does not end")
-    return data
+    if not unpacking.eof or unpacking.unused_data:
+        raise RecordDamaged(problem="a page of a snapshot does not end where it should")
+    return opened
 
 
 def read_page(body: bytes, turn: str) -> StoredPage:
     """A stored page. Raises `RecordDamaged` for one that is damaged, of another version or of another turn."""
-    return _checked(decode_json(_opened(body), StoredPage), turn)
+    brief = read_briefs(body, turn)
+    entries = decode_json(_opened(_parts(body)[1]), tuple[Entry, ...])
+    if len(entries) != len(brief.briefs):
+        raise RecordDamaged(problem="a page of a snapshot has other entries than it says")
+    return StoredPage(**{name: getattr(brief, name) for name in brief.__struct_fields__}, entries=entries)
 
 
 def read_briefs(body: bytes, turn: str) -> BriefPage:
     """The same, for the order of its entries only."""
-    return _checked(decode_json(_opened(body), BriefPage), turn)
+    return _checked(decode_json(_opened(_parts(body)[0]), BriefPage), turn)
 
 
 def read_head(body: bytes, turn: str) -> PageHead:
     """The same, for where it stands only."""
-    return _checked(decode_json(_opened(body), PageHead), turn)
+    return _checked(decode_json(_opened(_parts(body)[0]), PageHead), turn)
 
 
 def _checked(page: PageT, turn: str) -> PageT:

@@ -24,6 +24,7 @@ from turnlog.journal.traces import SnapshotGone, StoredTrace, covered, trace_eve
 from turnlog.limits import (
     CLOSE_WAIT_S,
     SNAPSHOT_EVENTS_MIN,
+    SNAPSHOT_PAUSE_BUSY_S,
     SNAPSHOT_PAUSE_S,
     SNAPSHOT_PIECE_S,
     SNAPSHOT_WRITE_BYTES,
@@ -49,7 +50,7 @@ class Snapshots:
         self._mutex = threading.Lock()
         self._wake = threading.Condition(self._mutex)
         self._waiting: dict[Pair, None] = {}
-        self._may_begin = False
+        self._may_begin = self._busy = False
         self._ready: list[Write] = []
         self._held: list[Write] = []
         self._held_bytes = 0
@@ -60,7 +61,8 @@ class Snapshots:
     # --- from other threads ------------------------------------------------------------------------------------
 
     def saw(self, plan: Plan) -> None:
-        """Note which turns a durable plan has settled, or added to after their end."""
+        """Note which turns a durable plan has settled, or added to after their end, and that the writer is at work."""
+        self._busy = True
         if plan.view is not None and plan.view.events < SNAPSHOT_EVENTS_MIN:
             return
         for write in plan.writes:
@@ -81,6 +83,7 @@ class Snapshots:
 
     def rest(self) -> None:
         """Nothing else is to be written: store what is ready, and let what waits begin."""
+        self._busy = False
         with self._mutex:
             ready = self._ready
         if ready:
@@ -166,7 +169,7 @@ class Snapshots:
             yield thing
             if self._clock.boot_s() - self._piece_from >= SNAPSHOT_PIECE_S:
                 with self._mutex:
-                    self._wake.wait(SNAPSHOT_PAUSE_S)
+                    self._wake.wait(SNAPSHOT_PAUSE_BUSY_S if self._busy else SNAPSHOT_PAUSE_S)
                     if self._closed:
                         raise StoreClosed
                 self._piece_from = self._clock.boot_s()

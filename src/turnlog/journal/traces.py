@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
@@ -87,6 +88,7 @@ class StoredTrace:
         page = self._stored(0)
         self._pages = page.pages
         self._first = self._read(page, read_page)
+        self._numbers: list[int] = []
 
     def whole(self) -> TimelineView:
         """See `Trace`."""
@@ -103,22 +105,18 @@ class StoredTrace:
 
     def briefs(self) -> Sequence[Brief]:
         """See `Trace`."""
-        return [brief for page in range(self._pages) for brief in self._read(self._stored(page), read_briefs).entries]
+        pages = [self._read(self._stored(page), read_briefs) for page in range(self._pages)]
+        self._numbers = [page.number for page in pages]
+        return [brief for page in pages for brief in page.briefs]
 
     def numbered(self, numbers: Sequence[int]) -> list[Entry]:
         """See `Trace`."""
+        begins = self._numbers or [self._head(page).number for page in range(self._pages)]
         found: dict[int, Entry] = {}
-        wanted = set(numbers)
-        for page in self._pages_with(sorted(wanted)):
-            found |= {page.number + at: entry for at, entry in enumerate(page.entries) if page.number + at in wanted}
+        for at in sorted({bisect_right(begins, number) - 1 for number in numbers}):
+            page = self._page(at)
+            found.update(enumerate(page.entries, page.number))
         return [found[number] for number in numbers]
-
-    def _pages_with(self, numbers: Sequence[int]) -> Iterator[StoredPage]:
-        heads = [self._head(page).number for page in range(self._pages)] if self._pages > 1 else [0]
-        ends = [*heads[1:], None]
-        for page, (first, end) in enumerate(zip(heads, ends, strict=True)):
-            if any(first <= number and (end is None or number < end) for number in numbers):
-                yield self._page(page)
 
     @property
     def _view(self) -> TurnView:

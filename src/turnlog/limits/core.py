@@ -210,7 +210,11 @@ SNAPSHOT_PIECE_S: Final = 0.001
 may keep the others waiting."""
 
 SNAPSHOT_PAUSE_S: Final = 0.002
-"""Seconds of each of these rests: making snapshots takes at most a third of a core."""
+"""Seconds of each of these rests while nobody writes: making snapshots takes at most a third of a core."""
+
+SNAPSHOT_PAUSE_BUSY_S: Final = 0.05
+"""The same while the writer is at work: a fiftieth, so that who writes meanwhile hardly notices. The longest turn then
+takes some minutes, or until the writer rests."""
 
 TITLE_CHARS_MAX: Final = 80
 """Characters of a thread's title taken from its first message: one line of a list."""
