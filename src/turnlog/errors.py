@@ -22,6 +22,7 @@
     ├── UnknownTurn
     ├── UnknownItem
     ├── CursorUnprovable
+    ├── PlanChanged
     ├── StoreError                the store could not do it
     │   ├── StoreBusy
     │   ├── StoreUnavailable
@@ -224,6 +225,16 @@ class CursorUnprovable(TurnlogError):
     thread: str
     reason: str
     head: str
+
+
+@dataclass(eq=False, kw_only=True)
+class PlanChanged(TurnlogError):
+    """The store is not as it was when this plan of repair was made: look at the new plan before it is applied.
+
+    `plan` is the id of the plan as it would be now.
+    """
+
+    plan: str
 
 
 @dataclass(eq=False, kw_only=True)

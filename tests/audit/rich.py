@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.journal.stores import call, message, output, reasoning
+from pathlib import Path
+
+from tests.journal.stores import Store, call, eventually, message, output, reasoning
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 
@@ -20,6 +22,24 @@ class Numbers:
     def owner_id(self) -> str:
         self._count += 1
         return f"owner-{self._count}"
+
+
+SNAPSHOTS = (("t", "a"), ("t", "c"), ("long", "l0"), ("long", "l1"), ("long", "l2"))
+"""The turns that are worth a snapshot."""
+
+INFOS = {"orphan_call t/c event 20", "late_event t/d event 33"}
+"""What the audit tells of the store without any damage: a call whose outcome is unknown, as the end of its turn says,
+and an item that came late."""
+
+
+def write_store(folder: Path) -> Path:
+    """The file of such a store, which nobody has open."""
+    with Store("sqlite", folder) as store:
+        log = store.open(ids=Numbers())
+        fill(log)
+        engine = store.faults(log)
+        eventually(lambda: all(engine.snapshot(thread, turn) is not None for thread, turn in SNAPSHOTS))
+    return store.path
 
 
 def fill(log: Log) -> None:

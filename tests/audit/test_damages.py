@@ -13,8 +13,8 @@ import pytest
 from tests.audit.damages import DAMAGES, UNOPENABLE, WIDE
 from tests.audit.damaging import thread_number
 from tests.audit.expected import EXPECTED
-from tests.audit.rich import Numbers, fill
-from tests.journal.stores import Store, eventually
+from tests.audit.rich import INFOS, write_store
+from tests.journal.stores import Store
 from turnlog.engines.sqlite.engine import SqliteEngine
 from turnlog.errors import StoreDamaged
 from turnlog.events.clock import SystemClock
@@ -23,22 +23,11 @@ from turnlog.journal.auditing import audit_store
 from turnlog.journal.log import Log
 from turnlog.journal.verifying import Progress
 
-INFOS = {"orphan_call t/c event 20", "late_event t/d event 33"}
-"""What the store has without any damage: a call whose end says that its outcome is unknown, and a late item."""
-
-SNAPSHOTS = (("t", "a"), ("t", "c"), ("long", "l0"), ("long", "l1"), ("long", "l2"))
-
 
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store file that nobody has open."""
-    folder = tmp_path_factory.mktemp("rich")
-    with Store("sqlite", folder) as store:
-        log = store.open(ids=Numbers())
-        fill(log)
-        for thread, turn in SNAPSHOTS:
-            eventually(lambda thread=thread, turn=turn: store.faults(log).snapshot(thread, turn) is not None)  # type: ignore[misc]
-    return folder / "store.db"
+    return write_store(tmp_path_factory.mktemp("rich"))
 
 
 def copied(rich: Path, folder: Path) -> Path:

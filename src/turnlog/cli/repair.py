@@ -73,7 +73,8 @@ def _tell(out: Output, store: Store, plan: RepairPlan, report: RepairReport | No
     for step, became in zip(plan.steps, done, strict=True):
         _print_step(out, step, became)
     for found in plan.left:
-        print_finding(out, found)
+        if found.severity != "info":
+            print_finding(out, found)
     if not plan.steps:
         out.line("Nothing to repair.", "green")
     elif report is None:

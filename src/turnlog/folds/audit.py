@@ -140,7 +140,7 @@ class ThreadAudit:
         elif isinstance(body, ThreadCreated) is not (event.seq == 1) and not isinstance(body, Damaged | Unknown):
             yield self._at("illegal_transition", event, "thread_created is a thread's first event, and only that")
         elif isinstance(body, ThreadLate):
-            yield self._at("late_event", event, f"a {body.late} came after its turn had ended", turn=body.of)
+            yield self._at("late_event", event, f"{body.late} that came after its turn had ended", turn=body.of)
             row = self._facts.turn(body.of)
             if row is not None and row.view is not None and event.seq not in row.view.late:
                 detail = f"the row does not name the late event {event.seq}"

@@ -356,3 +356,11 @@ class Repair(Shape, frozen=True, kw_only=True):
     left: list[FindingFacts]
     more: bool
     done: list[RepairDone] | None
+
+
+class Undone(Shape, frozen=True, kw_only=True):
+    """The repair at `repair` holds no longer; `seq` is the event that says so, or the head when it was said before."""
+
+    thread: str
+    repair: int
+    seq: int

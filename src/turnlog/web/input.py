@@ -47,11 +47,19 @@ def check_query(request: Request, known: Container[str]) -> None:
         seen.add(name)
 
 
-def limit_of(request: Request) -> int:
+def limit_of(request: Request, *, default: int = PAGE_ROWS) -> int:
     """How many rows a page shall have. Raises `InvalidInput`."""
-    text = request.query_params.get("limit", str(PAGE_ROWS))
+    text = request.query_params.get("limit", str(default))
     if not is_seq(text) or not 0 < int(text) <= PAGE_ROWS_MAX:
         raise InvalidInput(field="limit", problem=f"must be between 1 and {PAGE_ROWS_MAX}")
+    return int(text)
+
+
+def number_of(request: Request, name: str) -> int:
+    """A number of the query, 0 when it is left out. Raises `InvalidInput`."""
+    text = request.query_params.get(name, "0")
+    if not is_seq(text):
+        raise InvalidInput(field=name, problem="must be a number")
     return int(text)
 
 

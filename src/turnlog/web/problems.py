@@ -40,6 +40,7 @@ STATUSES: Final[dict[type[TurnlogError], int]] = {
     errors.UnknownTurn: 404,
     errors.UnknownItem: 404,
     errors.CursorUnprovable: 409,
+    errors.PlanChanged: 409,
     errors.StoreError: 503,
     errors.StoreBusy: 503,
     errors.StoreUnavailable: 503,

@@ -21,7 +21,8 @@ class Site:
     """One log, and the work on its turns, as `request.app.state.site`.
 
     `stop` is set when the server begins to stop: every stream then says `bye` and ends. `streams` are the open ones,
-    `folding` lets few reads at once fold long turns, `health` has threads for those who ask how the server is.
+    `folding` lets few reads at once fold long turns, `health` has threads for those who ask how the server is,
+    `caring` the one in which the store is audited and repaired.
     """
 
     log: Log
@@ -31,11 +32,13 @@ class Site:
     streams: Streams = field(init=False)
     folding: CapacityLimiter = field(init=False)
     health: CapacityLimiter = field(init=False)
+    caring: CapacityLimiter = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", Streams(self.stop, self.clock))
         object.__setattr__(self, "folding", CapacityLimiter(FOLDS_AT_ONCE_MAX))
         object.__setattr__(self, "health", CapacityLimiter(PROMPT_READS_MAX))
+        object.__setattr__(self, "caring", CapacityLimiter(1))
 
     @property
     def counts(self) -> Counts:

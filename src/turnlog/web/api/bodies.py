@@ -56,3 +56,23 @@ class GivenDecision(Given, frozen=True, kw_only=True):
 
     value: Json
     by: str | None = None
+
+
+class GivenRepair(Given, frozen=True, kw_only=True):
+    """What to do about findings, of the whole store or of `thread`.
+
+    Without `apply` it is shown what a repair would do; `apply` is the id of the plan that was shown, which is carried
+    out if it is still the same. `by` says who did it, for people.
+    """
+
+    thread: str | None = None
+    apply: str | None = None
+    by: str | None = None
+
+
+class GivenUndo(Given, frozen=True, kw_only=True):
+    """The repair that was written at `seq` of `thread` shall hold no longer. `by` says who did it, for people."""
+
+    thread: str
+    seq: int
+    by: str | None = None

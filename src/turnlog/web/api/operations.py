@@ -11,8 +11,8 @@ import msgspec
 from turnlog.folds.history import Profile
 from turnlog.journal import shapes
 from turnlog.journal.follow import SEQ_MAX
-from turnlog.limits import PAGE_ROWS, PAGE_ROWS_MAX
-from turnlog.web.api.bodies import GivenDecision, GivenInterrupt, GivenMessage, GivenRetry
+from turnlog.limits import AUDIT_PAGE, PAGE_ROWS, PAGE_ROWS_MAX
+from turnlog.web.api.bodies import GivenDecision, GivenInterrupt, GivenMessage, GivenRepair, GivenRetry, GivenUndo
 
 Method: TypeAlias = Literal["GET", "POST"]
 JSON: Final = "application/json"
@@ -83,6 +83,11 @@ def _accepted(about: str, shape: Any) -> Mapping[int, Answer]:
 _LIMIT: Final = Parameter(
     "limit",
     f"How many at the most, {PAGE_ROWS} when left out.",
+    Annotated[int, msgspec.Meta(ge=1, le=PAGE_ROWS_MAX)],
+)
+_LIMIT_AUDIT: Final = Parameter(
+    "limit",
+    f"How many at the most, {AUDIT_PAGE} when left out.",
     Annotated[int, msgspec.Meta(ge=1, le=PAGE_ROWS_MAX)],
 )
 _BEFORE: Final = Parameter("before", "The `next` of the page before this one.")
@@ -278,6 +283,44 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "have changed since; several changes of a thread may be one. A `reset` also comes when too much has changed.",
         answers={200: Answer("A stream.", {SSE: "ChangeFrames"})},
         tag="streams",
+    ),
+    Operation(
+        id="auditStore",
+        method="GET",
+        path="/api/audit",
+        summary="What of the store is not as it should be",
+        about="All of it is read, or one thread. It changes nothing. A page is an audit of its own.",
+        query=(
+            Parameter("thread", "A thread's id, as it is: only this thread."),
+            _LIMIT_AUDIT,
+            _AFTER_PAGE,
+        ),
+        answers=_json("Findings.", shapes.Findings),
+        problems=(404,),
+        tag="care",
+    ),
+    Operation(
+        id="repairStore",
+        method="POST",
+        path="/api/repair",
+        summary="Plan a repair, or apply the plan that was shown",
+        about="The store is audited again first: a plan that is not the same any more is refused (409), with the new "
+        "plan's id. What is done can be done again without effect.",
+        body=GivenRepair,
+        body_required=False,
+        answers=_json("The plan, and what became of it.", shapes.Repair),
+        problems=(404, 409, 413, 415),
+        tag="care",
+    ),
+    Operation(
+        id="undoRepair",
+        method="POST",
+        path="/api/repair/undo",
+        summary="Let a repair hold no longer: what it set aside is a finding again",
+        body=GivenUndo,
+        answers=_json("It holds no longer.", shapes.Undone),
+        problems=(404, 409, 413, 415),
+        tag="care",
     ),
     Operation(
         id="getOpenApi",

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.web.answer import unchanging
+from turnlog.web.api import care as api_care
 from turnlog.web.api import read as api_read
 from turnlog.web.api import write as api_write
 from turnlog.web.api.openapi import openapi_json
@@ -38,6 +39,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "getTranscript": api_read.transcript,
     "getHistory": api_read.history,
     "listNewestTurns": api_read.newest_turns,
+    "auditStore": api_care.audit,
+    "repairStore": api_care.repair,
+    "undoRepair": api_care.undo,
     "getOpenApi": openapi,
 }
 
