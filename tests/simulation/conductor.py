@@ -221,7 +221,8 @@ class Mix:
         self._begun += 1
         self._threads.remove(thread)
         self._threads.append(fresh)
-        self._left.append(thread)
+        if self._exists(thread):
+            self._left.append(thread)
 
     def _again(self, name: str, random: Random) -> Action | None:
         """A message is sent again, often one whose answer was lost, with the same key."""

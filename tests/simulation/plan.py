@@ -69,7 +69,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "fork": frozenset({"busy", "turn-hidden"}),
     "rename": frozenset(),
     "pin": frozenset(),
-    "compact": frozenset({"busy", "turn-hidden"}),
+    "compact": frozenset({"busy", "turn-hidden", "invalid-input"}),
     "repair": frozenset(),
 }
 """The refusals that an action may meet; anything else is wrong."""

@@ -26,13 +26,14 @@ Take = Callable[[Any], None]
 
 class Process:
     """A Python program as a process of its own. `reported` gets each value it reports, `printed` each line of its
-    standard output; `errors` is the file that its standard error goes to. `ended` is set when all of it was read."""
+    standard output; `errors` is the file that its standard error goes to. `ended` is set when all of it was read,
+    `told_to_end` when it was sent a signal for that."""
 
     def __init__(self, name: str, child: asyncio.subprocess.Process, errors: Path) -> None:
         self.name = name
         self.errors = errors
         self.ended = asyncio.Event()
-        self.stopped = False
+        self.told_to_end = False
         self._child = child
         self._reading: asyncio.Task[None] | None = None
 
@@ -114,7 +115,7 @@ class Process:
         if self._child.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._child.pid, number)
-            self.stopped = number == signal.SIGSTOP or (self.stopped and number != signal.SIGCONT)
+            self.told_to_end |= number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
     async def kill(self) -> None:
         """SIGKILL it, and read what it had said."""

@@ -22,9 +22,6 @@ HERE: Final = Path(__file__).parent
 ANSWER_WAIT_S: Final = 60.0
 """Seconds for an answer. Who is stopped does not answer for some, and a stopped process may hold the store."""
 
-STOPPED: Final = (130, -signal.SIGINT, -signal.SIGKILL)
-"""Exit codes of commands that somebody ended."""
-
 Told = tuple[str, Any]
 """What became of an action: `done`, `lost` or a refusal; and what was told of it."""
 
@@ -300,7 +297,7 @@ class Commands(Role):
             await call.process.ended.wait()
         finally:
             del self.running[call.process]
-        if call.process.code not in (0, 1, *STOPPED):
+        if call.process.code not in (0, 1) and not call.process.told_to_end:
             self._known.wrong.append(f"{call.action} ended with {call.process.code}: {call.process.last_words()}")
 
     async def kill(self) -> None:
@@ -344,7 +341,7 @@ class Call:
         await _either(self._answered, self.process)
         if self._answered.is_set():
             return DONE, self._answer
-        if self.process.code in STOPPED or self.process.last_words().endswith("Aborted!"):  # as it began
+        if self.process.told_to_end:
             return LOST, None
         lines = [json.loads(line) for line in self.process.last_words().split("\n") if line.startswith('{"error"')]
         if lines:
