@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from tests.journal.stores import Store, events, kinds, message, together, unavailable
+from turnlog.engines.protocol import Outcome, Write
 from turnlog.errors import (
     Busy,
     InvalidInput,
@@ -317,6 +318,21 @@ def test_an_edit_is_whole_or_not_there(store: Store, log: Log, place: str) -> No
     log.submit("t", "ONE", key="k", edit_of=first).result()
     assert kinds(log)[head : head + 2] == ["thread_truncated", "submitted"]
     assert kinds(log).count("thread_truncated") == 1
+
+
+def test_an_edit_is_one_write(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C12, P1: the truncation and the message in the place of what it hides are given to the engine as one write."""
+    first = answered(log, "one")
+    written: list[list[str]] = []
+    commit = log._engine.commit
+
+    def spying(writes: Sequence[Write]) -> list[Outcome]:
+        written.extend([event.kind for event in write.events] for write in writes if write.events)
+        return commit(writes)
+
+    monkeypatch.setattr(log._engine, "commit", spying)
+    log.submit("t", "ONE", edit_of=first).result()
+    assert written == [["thread_truncated", "submitted"]]
 
 
 def test_an_edit_is_idempotent(store: Store, log: Log) -> None:
