@@ -135,8 +135,8 @@ class Mix:
     async def _fork(self, action: Action) -> None:
         """People go on talking in a fork, in the place of the thread that they have talked in longest."""
         await self._roles["library"].do(action)
-        last = self.known.deeds[-1]
-        if last.action is action and last.outcome == DONE and action.text not in self._threads:
+        done = any(deed.action is action and deed.outcome == DONE for deed in self.known.deeds[-50:])
+        if done and action.text not in self._threads:
             self._leave(self._threads[0])
             self._threads[-1] = action.text
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,17 +20,14 @@ SEED = os.environ.get("SIMULATION_SEED", "1")
 @pytest.mark.parametrize(
     "scale", [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
 )
-def test_nothing_is_lost_doubled_invented_or_stuck(
-    scale: Scale, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_nothing_is_lost_doubled_invented_or_stuck(scale: Scale, tmp_path: Path) -> None:
     """P1, P2, P3, P5, P6, P7, P8, C02, C03, C07, C08, C12, C42: an application, a server and commands talk, are killed,
     stopped and interrupted on one store, and an independent checker finds nothing wrong with what they leave."""
     mix = Mix(SEED, scale, tmp_path)
     asyncio.run(mix.play())
     left = settle(tmp_path)
     found = judge(left, mix.known, scale)
-    for name, count in sorted(mix.known.counts.items()):
-        record_property(name, count)
+    (tmp_path / "counts").write_text(counts_of(mix))
     assert not found, evidence(found, mix, tmp_path)
 
 
@@ -40,7 +36,13 @@ def evidence(found: list[str], mix: Mix, folder: Path) -> str:
     (folder / "wrong").write_text("\n".join(found), "utf-8", "backslashreplace")
     for name, lines in (("deeds", mix.known.deeds), ("facts", mix.known.facts)):
         (folder / name).write_text("\n".join(map(repr, lines)), "utf-8", "backslashreplace")
-    counts = "\n".join(f"  {name}: {count}" for name, count in sorted(mix.known.counts.items()))
     again = f"SIMULATION_SEED={SEED} python -m pytest {Path(__file__).name}"
     shown = [problem if len(problem) < 1_000 else f"{problem[:500]} ... {problem[-500:]}" for problem in found[:30]]
-    return "\n".join([*shown, f"{len(found)} in all. The store, and what was told: {folder}. Again: {again}", counts])
+    return "\n".join(
+        [*shown, f"{len(found)} in all. The store, and what was told: {folder}. Again: {again}", counts_of(mix)]
+    )
+
+
+def counts_of(mix: Mix) -> str:
+    """How often each thing happened."""
+    return "\n".join(f"  {name}: {count}" for name, count in sorted(mix.known.counts.items()))
