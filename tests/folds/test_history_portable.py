@@ -32,7 +32,7 @@ def one(raw: bytes, type_: str = "message", **known: Any) -> History:
     ],
 )  # fmt: skip
 def test_what_is_kept_is_kept_byte_for_byte(raw: bytes, kept: bytes) -> None:
-    """P10, C18, C21: ids go with their commas; numbers, spaces, escapes and the order of keys are the bytes that were stored."""
+    """P10, C18, C21: ids go with their commas; numbers, spaces, escapes and the order of keys are as stored."""
     found = one(raw)
     assert found.items == (kept,)
     assert found.changed == (0,)

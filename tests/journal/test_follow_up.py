@@ -207,6 +207,32 @@ def test_a_limit_gives_the_same_as_the_whole(log: Log, profile: Any) -> None:
             assert len(part) >= min(limit, len(whole))
 
 
+def test_the_history_follows_what_happened_to_the_thread(log: Log) -> None:
+    """C12, P11: undone, edited and summed up, the next agent is given what is left, the same with any limit; a fork is
+    given what its source was."""
+    turns = []
+    for number in range(6):
+        with log.turn("t", f"q{number}") as turn:
+            turn.item(message(f"a{number}")).result()
+        turns.append(turn.id)
+    log.truncate("t", turns[4]).result()
+    log.compact("t", "They counted.", until=turns[2]).result()
+    with log.turn("t", "good") as turn:
+        turn.item(message("hm")).result()
+    with log.turn("t", "better", edit_of=turn.id) as turn:
+        turn.item(message("ok")).result()
+    whole = log.history("t").items
+    said = [msgspec.json.decode(raw)["content"][0]["text"] for raw in whole]
+    assert said[1:] == ["q3", "a3", "better", "ok"]
+    for limit in range(1, 8):
+        assert log.history("t", limit=limit).items == whole[-limit:]
+    assert [msgspec.json.decode(raw)["content"][0]["text"] for raw in log.history("t", until=turn.id).items] == said[
+        :-2
+    ]
+    log.fork("t", "copy").result()
+    assert log.history("copy").items == whole
+
+
 def test_a_limit_reads_only_the_newest_turns(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """P11: what is read for a history with a limit does not grow with the thread."""
     engine = store.engine()
