@@ -312,5 +312,5 @@ def test_an_unknown_profile_is_refused(log: Log) -> None:
     """A history of a profile that there is not is refused by name."""
     fill(log)
     with pytest.raises(InvalidInput, match="profile"):
-        log.history("t", "portable")  # type: ignore[arg-type]
+        log.history("t", "everything")  # type: ignore[arg-type]
     assert json.loads(log.history("t").items[0])["role"] == "user"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.journal.stores import Store, events, kinds, message, together, unavailable
 from turnlog.engines.protocol import Outcome, Write
@@ -281,6 +284,26 @@ def test_a_thread_has_so_many_truncations(log: Log, monkeypatch: pytest.MonkeyPa
             act.result()
     assert shown(log) == ["zero", "To zero", "last", "To last"]
     assert first == log.turns("t").rows[-1].turn
+
+
+def test_a_damaged_row_of_the_thread_forgets_no_truncation(tmp_path: Path) -> None:
+    """C12, P4: where the thread's row cannot be read, what is hidden stays hidden, and truncations go on from there."""
+    with Store("sqlite", tmp_path) as store:
+        log = store.open()
+        answered(log, "one")
+        second = answered(log, "two")
+        first_seq = log.truncate("t", second).result().seq
+        log.rename("t", "Named").result()
+        log.pin("t").result()
+        rows, row = log.turns("t").rows, log.thread("t")
+    with sqlite3.connect(store.path) as db:
+        db.execute("UPDATE thread SET fold = x'00'")
+    with Store("sqlite", tmp_path) as store:
+        log = store.open()
+        assert (log.turns("t").rows, log.thread("t")) == (rows, replace(row, damaged=True))
+        log.truncate("t", answered(log, "three")).result()
+        assert truncations(log)[-1].earlier == first_seq
+        assert shown(log) == ["one", "To one"]
 
 
 # --- editing -----------------------------------------------------------------------------------------------------
