@@ -1,4 +1,4 @@
-"""Turns that are queued, interrupted, asked again, edited, taken back and forked at random: a model tells what shows."""
+"""Turns queued, interrupted, asked again, edited, taken back and forked at random: a model tells what is shown."""
 
 from __future__ import annotations
 
