@@ -75,7 +75,7 @@ PLACES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), min_size=1, m
 
 @given(threads(), st.integers(1, 4))
 def test_pages_hold_the_whole_timeline(simulator: Simulator, count: int) -> None:
-    """The pages of a snapshot read back are the timeline, whatever it shows, and say where they stand (P9, C41)."""
+    """The pages of a snapshot read back are the timeline, whatever it shows, and say where they stand (P9)."""
     for view in traces(simulator):
         with small(count):
             bodies = list(stored_pages(view.turn, view.entries))

@@ -84,7 +84,7 @@ def agree(log: Log, engine: Engine, turn: str = "T") -> None:
 
 
 def test_a_settled_turn_gets_a_snapshot(store: Store) -> None:
-    """Once a turn has settled and the writer rests, its timeline is stored, equal to its refold (P9, C41)."""
+    """Once a turn has settled and the writer rests, its timeline is stored, equal to its refold (P9)."""
     engine = store.engine()
     log = store.open()
     settled(log)
@@ -146,7 +146,7 @@ def test_a_turn_settled_by_recovery_gets_one(store: Store) -> None:
 
 
 def test_a_turn_that_had_to_be_folded_gets_one(store: Store) -> None:
-    """A log that is closed at once makes no snapshot; the first reader of the turn gets it made for the next (C41)."""
+    """A log that is closed at once makes no snapshot; the first reader of the turn gets it made for the next."""
     engine = store.engine()
     log = store.open()
     working(log)
@@ -161,7 +161,7 @@ def test_a_turn_that_had_to_be_folded_gets_one(store: Store) -> None:
 
 
 def test_a_late_event_is_shown_at_once(store: Store) -> None:
-    """What came after the end is in the trace from the moment it is stored, and soon in the snapshot too (P5, P9)."""
+    """What came after the end is in the trace from the moment it is stored, and soon in the snapshot (P5, P9, C41)."""
     engine = store.engine()
     log = store.open()
     turn = settled(log)
@@ -174,7 +174,7 @@ def test_a_late_event_is_shown_at_once(store: Store) -> None:
 
 
 def test_an_older_snapshot_is_not_served(store: Store) -> None:
-    """A snapshot that covers less than the turn's row says is as if it were not there (P9)."""
+    """A snapshot that covers less than the turn's row says is as if it were not there (P9, C41)."""
     engine = store.engine()
     log = store.open()
     turn = settled(log)
@@ -190,7 +190,7 @@ def test_an_older_snapshot_is_not_served(store: Store) -> None:
 
 
 def test_a_snapshot_of_another_version_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A snapshot of another fold is not shown; the turn is folded, and its snapshot replaced (C41)."""
+    """A snapshot of another fold is not shown; the turn is folded, and its snapshot replaced."""
     engine = store.engine()
     log = store.open()
     settled(log)
@@ -218,7 +218,7 @@ def test_a_damaged_snapshot_hides_nothing(store: Store) -> None:
 
 
 def test_parts_are_the_same_with_and_without_a_snapshot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part and its cursor are equal, whether they come from pages or from a refold, and pages meet (P9, C41)."""
+    """Each part and its cursor are equal, whether they come from pages or from a refold, and pages meet (P9)."""
     monkeypatch.setattr(pages, "SNAPSHOT_PAGE_ENTRIES_MAX", 3)
     engine = store.engine()
     log = store.open()
@@ -262,7 +262,7 @@ def test_a_part_reads_few_pages(store: Store, monkeypatch: pytest.MonkeyPatch) -
 def test_dying_while_it_is_written_leaves_no_half_told_one(
     store: Store, monkeypatch: pytest.MonkeyPatch, k: int, place: str
 ) -> None:
-    """Whichever of its writes is the last one that a process makes, the snapshot is whole or not there (P9, C41)."""
+    """Whichever of its writes is the last one that a process makes, the snapshot is whole or not there (P9)."""
     monkeypatch.setattr(pages, "SNAPSHOT_PAGE_ENTRIES_MAX", 2)
     monkeypatch.setattr(snapshots, "SNAPSHOT_WRITE_BYTES", 1)
     engine = store.engine()
@@ -297,7 +297,7 @@ def test_a_store_that_refuses_a_snapshot_takes_turns_all_the_same(
 
 
 def test_closing_does_not_wait_for_a_snapshot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log is closed while a snapshot is being made: that stops where it is, and nothing is stored of it (C41)."""
+    """A log is closed while a snapshot is being made: that stops where it is, and nothing is stored of it."""
     monkeypatch.setattr(snapshots, "SNAPSHOT_PIECE_S", 0.0)
     monkeypatch.setattr(snapshots, "SNAPSHOT_PAUSE_S", 1_000.0)  # each event is followed by an endless rest
     engine = store.engine()
@@ -326,7 +326,7 @@ def test_no_more_than_a_bounded_number_waits(store: Store, monkeypatch: pytest.M
 
 
 def test_two_logs_that_make_it_at_once_leave_a_whole_one(store: Store) -> None:
-    """Two processes that make the same snapshot write the same pages: what is stored is one whole snapshot (C41)."""
+    """Two processes that make the same snapshot write the same pages: what is stored is one whole snapshot."""
     engine = store.engine()
     one, two = store.open(), store.open()
     settled(one)

@@ -40,7 +40,7 @@ def all_of(trace: Trace, limit: int) -> list[object]:
 @given(threads(), st.integers(1, 4), st.integers(1, 5))
 def test_a_snapshot_shows_what_the_events_show(simulator: Simulator, count: int, limit: int) -> None:
     """Whole, in brief, in parts of any size and by number, a settled turn's snapshot gives what its refold gives, with
-    late events, dropped attempts and three levels of sub-agents (P9, C41)."""
+    late events, dropped attempts and three levels of sub-agents (P9)."""
     keeper = Keeper()
     keeper.keep(simulator.frames)
     for row in keeper.engine.turns(thread="t", limit=1_000).rows:
