@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, growth, page, processes, restart, space, streams, timeline, together
+from bench import alone, growth, page, processes, restart, shown, space, streams, timeline, together
 from bench.table import Line, formatted
 
 SETTLED = 20_000
@@ -25,7 +25,9 @@ def main() -> None:
     parser.add_argument("--settled", type=int, default=SETTLED, help="settled turns of the store opened after a kill")
     parser.add_argument(
         "--only",
-        choices=["alone", "together", "processes", "growth", "space", "restart", "streams", "page", "timeline"],
+        choices=[
+            *("alone", "together", "processes", "shown", "growth", "space", "restart", "streams", "page", "timeline")
+        ],
         help="one measurement",
     )
     parser.add_argument(
@@ -39,6 +41,7 @@ def main() -> None:
         "alone": alone.run,
         "together": together.run,
         "processes": processes.run,
+        "shown": shown.run,
         "growth": growth.run,
         "space": space.run,
         "restart": partial(restart.run, settled=given.settled),
