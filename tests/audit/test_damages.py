@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,10 +13,12 @@ from tests.audit.damages import DAMAGES, UNOPENABLE, WIDE
 from tests.audit.damaging import thread_number
 from tests.audit.expected import EXPECTED
 from tests.audit.rich import INFOS, write_store
-from tests.journal.stores import Store
+from tests.audit.showing import shown, told
+from tests.journal.stores import Store, message, run, take
 from turnlog.engines.sqlite.engine import SqliteEngine
 from turnlog.errors import StoreDamaged
 from turnlog.events.clock import SystemClock
+from turnlog.events.kinds import Draft, Event
 from turnlog.folds.findings import Finding
 from turnlog.journal.auditing import audit_store
 from turnlog.journal.log import Log
@@ -32,15 +33,6 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def copied(rich: Path, folder: Path) -> Path:
     return Path(shutil.copy(rich, folder / "store.db"))
-
-
-def shown(found: Finding) -> str:
-    turn = "" if found.turn is None else f"/{found.turn}"
-    return f"{found.kind} {found.thread or ''}{turn} {found.place}{' *' if found.repairable else ''}"
-
-
-def told(findings: Iterable[Finding]) -> list[str]:
-    return sorted(each for each in map(shown, findings) if each not in INFOS)
 
 
 def found_unopened(path: Path) -> list[str]:
@@ -184,3 +176,41 @@ def test_a_collision_is_no_silent_winner(rich: Path, tmp_path: Path) -> None:
             entry.failure.reason for entry in log.timeline("t", "a").entries if entry.failure
         ]
         assert "collision" in [notice.kind for notice in log.transcript("t").notices]
+
+
+def test_nobody_waits_for_lost_events(rich: Path, tmp_path: Path) -> None:
+    """P4, P11: who follows, reads or writes a thread whose last events are lost is not kept waiting for them."""
+    path = copied(rich, tmp_path)
+    DAMAGES["a head ahead of all"](path)
+    with Store("sqlite", tmp_path) as store:
+        log, other = store.open(), store.open()
+        turn = log.submit("t", "question").result()
+        assert turn.seq == 51
+        other.append_message("t", message("loose")).result()
+        turn.start().result()
+        turn.draft("half").result()
+        assert [entry.text for entry in log.timeline("t", turn.id).entries] == ["half"]
+
+        async def main() -> None:
+            seen = await take(log.follow("t", 38), lambda frame: isinstance(frame, Draft))
+            assert [frame.seq for frame in seen if isinstance(frame, Event)] == [51, 52, 53, 54]
+
+        run(main())
+
+
+def test_the_last_events_are_lost_for_who_is_there(tmp_path: Path) -> None:
+    """P4, P11: so it is for who remembers the thread, and for who waits at a place that is not there any more."""
+    with Store("memory", tmp_path) as store:
+        log, other = store.open(), store.open()
+        turn = log.submit("t", "question").result()
+        turn.start().result()
+        other.append_message("t", message("loose")).result()
+        del store._memory.threads["t"].events[-1]
+        assert turn.item(message("answer")).result() == 6
+        assert [event.seq for event in other.events("t")] == [1, 2, 3, 5, 6]
+
+        async def main() -> None:
+            seen = await take(log.follow("t", 3), lambda frame: isinstance(frame, Event) and frame.seq == 6)
+            assert len(seen) == 2
+
+        run(main())

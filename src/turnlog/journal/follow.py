@@ -225,7 +225,7 @@ def _next_batch(engine: Engine, thread: str, after: int, rev: int) -> tuple[Batc
         return Batch([], [], 0, 0), True
     events = [decode_record(thread, record) for record in tail.events]
     after = events[-1].seq if events else after
-    if after < tail.head:
+    if after < tail.head and events:  # none: the last ones are lost
         return Batch(events, [], after, rev), False
     return Batch(events, joined(tail), after, tail.rev), True
 

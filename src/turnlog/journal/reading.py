@@ -181,7 +181,7 @@ class Reading:
             for record in tail.events:
                 after = record.seq
                 fold.event(decode_record(thread, record))
-            if after >= tail.head:
+            if after >= tail.head or not tail.events:  # none: the last ones are lost
                 break
         for draft in joined(tail):
             fold.draft(draft)

@@ -66,7 +66,7 @@ class Repairing:
             return replace(told, outcome="failed", detail=str(error))
         if done is None:
             return replace(told, outcome="stale", detail=_STALE)
-        return replace(told, seq=done if isinstance(done, int) and not isinstance(done, bool) else None)
+        return replace(told, seq=None if isinstance(done, bool) else done)
 
     def _step(self, step: Step) -> int | bool | None:
         if step.thread is None:
@@ -76,16 +76,21 @@ class Repairing:
             return None
         match step.action:
             case "set_aside":
-                return self._put(self._set_aside(step.thread, found)).result()
+                return self._done(self._set_aside(step.thread, found))
             case "move_draft":
                 return self._move(step.thread, found[0])
             case "rebuild_thread":
                 fold, head = whole_fold(self._engine, step.thread)
-                return self._put(RebuildThreadJob(thread=step.thread, fold=fold, head=head)).result()
+                return self._done(RebuildThreadJob(thread=step.thread, fold=fold, head=head))
             case "finish_fork":
                 return self._finish_fork(step.thread)
             case _:
                 return self._turn(step, found[0])
+
+    def _done(self, job: Job) -> int | bool | None:
+        """Have a job done, and wait for it. None when there was nothing to do any more."""
+        done: int | bool | None = self._put(job).result()
+        return done
 
     def _findings(self, thread: str) -> set[tuple[object, ...]]:
         """What is found in a thread when its first step comes; the jobs look once more at what they change."""
@@ -103,14 +108,14 @@ class Repairing:
 
     def _move(self, thread: str, found: Finding) -> int | bool | None:
         draft = found.place.removeprefix("draft ")
-        return self._put(MoveDraftJob(thread=thread, turn=found.turn or "", draft=draft, by=self._by)).result()
+        return self._done(MoveDraftJob(thread=thread, turn=found.turn or "", draft=draft, by=self._by))
 
     def _finish_fork(self, thread: str) -> bool | None:
         rows = self._engine.threads(thread=thread, limit=1).rows
         source = decode_thread_fold(rows[0].fold).source if rows else None
         if source is None:
             return None
-        self._put(ForkJob(thread=thread, source=source, finish=self._view)).result()
+        self._done(ForkJob(thread=thread, source=source, finish=self._view))
         return True
 
     def _turn(self, step: Step, found: Finding) -> int | bool | None:
@@ -121,12 +126,12 @@ class Repairing:
         row = rows[0]
         if step.action == "snapshot":
             seq, pages = snapshot_pages(self._engine, row, turn_view(self._engine, row))
-            return self._put(SnapshotJob(thread=row.thread, turn=row.turn, seq=seq, pages=pages)).result()
+            return self._done(SnapshotJob(thread=row.thread, turn=row.turn, seq=seq, pages=pages))
         reopen = step.action == "reopen"
         view = rebuilt_view(self._engine, row, reopen=reopen)
         if view is None:
             return None
-        done = self._put(RebuildTurnJob(thread=row.thread, row=row, view=view, reopen=reopen)).result()
+        done = self._done(RebuildTurnJob(thread=row.thread, row=row, view=view, reopen=reopen))
         if reopen and done:
             self._recover()
         return done

@@ -244,8 +244,9 @@ def _follow_events(engine: Engine, state: ThreadState) -> None:
         tail = engine.tail(state.thread, after=state.head, rev=state.rev, limit=READ_EVENTS_MAX)
         for record in tail.events:
             state.apply(decode_record(state.thread, record))
-        if state.head < tail.head:
+        if state.head < tail.head and tail.events:
             continue
+        state.head = max(state.head, tail.head)  # where the last events are lost, their places stay taken
         for chunk in tail.chunks:
             if (turn := state.open.get(chunk.turn)) is not None:
                 turn.book.restore(decode_chunk(chunk))

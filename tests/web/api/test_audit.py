@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import turnlog
 from tests.audit.damages import DAMAGES
@@ -27,11 +28,13 @@ def test_findings_come_in_pages(tmp_path: Path) -> None:
             assert whole["next"] is None
             kinds = [found["kind"] for found in whole["findings"]]
             assert kinds == ["orphan_call", "late_event", "terminal_collision", "turn_row_differs", "snapshot_differs"]
-            paged, after = [], "0"
+            paged: list[Any] = []
+            after: Any = "0"
             while after is not None:
                 page = await api.get("/api/audit", limit="2", after=after)
                 assert len(page["findings"]) <= 2
-                paged, after = [*paged, *page["findings"]], page["next"]
+                paged += page["findings"]
+                after = page["next"]
             assert paged == whole["findings"]
             assert (await api.get("/api/audit", thread="other"))["findings"] == []
             assert (await api.get("/api/audit", status=404, thread="nowhere"))["thread"] == "nowhere"

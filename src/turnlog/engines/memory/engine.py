@@ -6,6 +6,7 @@ process would, and leaves its lease rows.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -138,7 +139,8 @@ class MemoryEngine:
             found = store.threads.get(thread)
             if found is None:
                 return Tail(epoch=store.epoch, head=0, rev=0, floor=0, events=(), chunks=())
-            events = tuple(found.events[after : after + limit])
+            first = _index(found.events, after)
+            events = tuple(found.events[first : first + limit])
             whole = after + len(events) >= found.row.head
             chunks = tuple(chunk for chunk in found.chunks if chunk.chunk_rev > rev) if whole else ()
             return Tail(
@@ -161,7 +163,9 @@ class MemoryEngine:
         check_read(after, before, limit, bytes_max)
         with self._open_store() as store:
             found = store.threads.get(thread)
-            stored = [] if found is None else found.events[after : None if before is None else max(before - 1, 0)]
+            events = [] if found is None else found.events
+            end = len(events) if before is None else _index(events, max(before - 1, 0))
+            stored = events[_index(events, after) : end]
             wanted = [r for r in stored if turn in (None, r.turn) and (kinds is None or r.kind in kinds)]
         if reverse:
             wanted.reverse()
@@ -263,3 +267,8 @@ class MemoryEngine:
 def _page(rows: Sequence[tuple[bytes, T]], limit: int) -> Page[T]:
     shown = rows[:limit]
     return Page(rows=tuple(row for _, row in shown), next=shown[-1][0] if shown and len(rows) > limit else None)
+
+
+def _index(events: Sequence[Record], after: int) -> int:
+    """Where the events behind a seq begin, also where some are missing."""
+    return bisect_right(events, after, key=lambda event: event.seq)
