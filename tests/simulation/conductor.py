@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from .commands import Commands
 from .harming import harm
 from .known import DONE, LOST, TERMINAL, Known, lacking
 from .plan import (
@@ -30,13 +31,13 @@ from .plan import (
     chosen,
 )
 from .process import Process
-from .roles import Commands, Library, Role, Server
+from .roles import Library, Role, Server
 
 AT_ONCE: Final = 3
 """Actions that one role does at a time."""
 
 CALM: Final = frozenset({"truncate", "edit", "fork", "compact"})
-"""What is refused while a turn is open is mostly done to the first thread, in which people talk less than elsewhere."""
+"""What is refused while a turn is open is done where none is; in the first thread people talk less than elsewhere."""
 
 COMMANDS_AT_ONCE: Final = 2
 ASKING: Final = frozenset({"submit", "again", "conflict", "retry"})
@@ -72,6 +73,7 @@ class Mix:
         """Begin all processes, let them act for the time of the scale, and end them, well or not."""
         try:
             await self._play()
+            await self._calm()
             await self._end(Random(f"{self._seed} end"))
         finally:
             for role in self._roles.values():
@@ -100,7 +102,7 @@ class Mix:
             elif action.what == "decide":
                 await self._decide(action, random)
             elif action.what == "repair":
-                await self._repair(action, random)
+                await self._repair(name, action, random)
             elif action.what == "fork":
                 await self._fork(action)
             else:
@@ -108,14 +110,15 @@ class Mix:
             await self._listen()
 
     async def _listen(self) -> None:
-        """Whatever can follows what people talk in."""
+        """Whatever can follows what people talk in, and where a turn is open."""
         for role in self._roles.values():
             for thread in self._there():
                 if role.ready.is_set():
                     await role.listen(thread)
 
     def _there(self) -> list[str]:
-        return [thread for thread in self._threads if self._exists(thread)]
+        open_in = [thread for thread, _ in self.known.open_turns()]
+        return [*dict.fromkeys([*(thread for thread in self._threads if self._exists(thread)), *open_in])]
 
     async def _decide(self, action: Action, random: Random) -> None:
         """Two who decide the same at once, each in its way: one of them is first."""
@@ -124,19 +127,19 @@ class Mix:
         both = [_valued(action, f"by {other}") for other in others]
         await asyncio.gather(*(self._roles[other].do(one) for other, one in zip(others, both, strict=True)))
 
-    async def _repair(self, action: Action, random: Random) -> None:
+    async def _repair(self, name: str, action: Action, random: Random) -> None:
         """Mostly something was damaged before, in what is made of the events, of a thread that is left in peace."""
         if self._left and random.random() < 0.7:
             action = _copied(action, thread=random.choice(self._left))
             self.known.harmed.add(action.thread)
             self.known.counts["damaged"] += await harm(self._folder, action.thread)
-        await self._roles["library"].do(action)
+        await self._roles[name].do(action)
 
     async def _fork(self, action: Action) -> None:
         """People go on talking in a fork, in the place of the thread that they have talked in longest."""
         await self._roles["library"].do(action)
         done = any(deed.action is action and deed.outcome == DONE for deed in self.known.deeds[-50:])
-        if done and action.text not in self._threads:
+        if done and action.text not in (*self._threads, *self._left):
             self._leave(self._threads[0])
             self._threads[-1] = action.text
 
@@ -145,8 +148,9 @@ class Mix:
         can = CAN[name] - ASKING if self._is_busy(self._roles[name]) else CAN[name]
         what = chosen(random, {what: weight for what, weight in WEIGHTS.items() if what in can})
         thread = random.choice(self._threads)
-        if what in CALM and random.random() < 0.8:
-            thread = self._threads[0]
+        calm = [thread for thread in self._threads if self._exists(thread) and not self.known.open_turns(thread)]
+        if what in CALM and calm:
+            thread = random.choice(calm)
         draws: dict[str, Callable[[], Action | None]] = {
             "submit": lambda: self._submit(name, random.choice(self._threads[random.random() < 0.9 :]), random),
             "again": lambda: self._again(name, random),
@@ -293,6 +297,7 @@ class Mix:
         self.known.counts[f"{role.name}: killed"] += process.code == -signal.SIGKILL
         left = [pair for pair, owner in self.known.owners.items() if owner == process.name]
         await role.start(self._there())
+        await self._listen()
         await self._must_end(left, process)
 
     async def _must_end(self, left: list[tuple[str, str]], process: Process) -> None:
@@ -310,7 +315,7 @@ class Mix:
     async def _stop_long(self, role: Role, process: Process, random: Random) -> None:
         """Stopped for longer than the lease: its running turns are taken over, unless it holds the store."""
         if role.ready.is_set() and not self._is_busy(role):
-            await role.do(self._submit(role.name, random.choice(self._threads), random, kind="halt"))
+            await self._begin(role, random)
         process = role.process or process
         left = [pair for pair, owner in self.known.owners.items() if owner == process.name]
         left = [pair for pair in left if self.known.turns.get(pair) not in TERMINAL]
@@ -319,6 +324,14 @@ class Mix:
         process.signal(signal.SIGCONT)
         self.known.counts[f"{role.name}: stopped for long"] += 1
         self.known.counts["taken over"] += taken
+
+    async def _begin(self, role: Role, random: Random) -> None:
+        """Have a role in the middle of an answer."""
+        thread = min(self._threads, key=lambda thread: len(self.known.open_turns(thread)))
+        action = self._submit(role.name, thread, random, kind="halt" if isinstance(role, Commands) else "answer")
+        await role.do(action)
+        pair = (action.thread, self.known.turn_of.get(str(action.key), ""))
+        await self.known.until(lambda: pair in self.known.speaking or self.known.all_ended([pair]), QUIET_S)
 
     async def _restart(self, role: Role, process: Process, random: Random) -> None:
         await role.stop_well()
@@ -329,11 +342,25 @@ class Mix:
         enough = len(self.known.deeds) + number
         await self.known.until(lambda: len(self.known.deeds) >= enough, seconds)
 
+    async def _calm(self) -> None:
+        """P8: all processes live, every turn is asked to end, and every turn does."""
+        await self._listen()
+        for thread, turn in self.known.open_turns():
+            await self._roles["server"].do(Action(what="interrupt", thread=thread, turn=turn))
+        if not await self.known.until(lambda: not self.known.open_turns(), SETTLED_WAIT_S):
+            self.known.wrong.append(f"P8: stuck are {self.known.open_turns()}")
+
+    async def _end_one(self, role: Role, random: Random) -> None:
+        try:
+            await (role.stop_well() if random.random() < 0.5 else role.kill())
+        except TimeoutError:
+            self.known.wrong.append(f"{role.name} does not end: {role.process and role.process.last_words()}")
+
     async def _end(self, random: Random) -> None:
         """Half of them end well, the others are killed."""
         for role in self._roles.values():
             if isinstance(role, Commands) or (role.process is not None and not role.process.ended.is_set()):
-                await (role.stop_well() if random.random() < 0.5 else role.kill())
+                await self._end_one(role, random)
         for deed in self.known.deeds:
             if deed.outcome not in (DONE, LOST) and deed.outcome not in ALLOWED[deed.action.what]:
                 self.known.wrong.append(f"{deed.action} by {deed.by} was answered {deed.outcome}: {deed.value}")

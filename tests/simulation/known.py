@@ -64,6 +64,8 @@ class Known:
     owners: dict[tuple[str, str], str] = field(default_factory=dict)
     waiting: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """Approvals that somebody was asked for."""
+    speaking: set[tuple[str, str]] = field(default_factory=set)
+    """Turns of which somebody saw a draft."""
     harmed: set[str] = field(default_factory=set)
     """Threads in which something was damaged on purpose."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -103,8 +105,9 @@ class Known:
                     return
                 self._seen.add((thread, turn, seq, text))
                 self._learn(thread, turn, kind, body)
-            case ShownDraft():
+            case ShownDraft(thread=thread, turn=turn):
                 self.counts["drafts shown"] += 1
+                self.speaking.add((thread, turn))
             case Ended(thread=thread, turn=turn, state=state):
                 self.turns[thread, turn] = state
         self.facts.append(fact)

@@ -70,14 +70,14 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "rename": frozenset(),
     "pin": frozenset(),
     "compact": frozenset({"busy", "turn-hidden", "invalid-input"}),
-    "repair": frozenset(),
+    "repair": frozenset({"plan-changed"}),
 }
 """The refusals that an action may meet; anything else is wrong."""
 
 CAN: Final[Mapping[str, frozenset[str]]] = {
     "library": frozenset(ALLOWED),
-    "server": frozenset({"submit", "again", "conflict", "interrupt", "decide", "retry", "read"}),
-    "command": frozenset({"submit", "again", "conflict", "decide", "retry", "read", "recover"}),
+    "server": frozenset({"submit", "again", "conflict", "interrupt", "decide", "retry", "read", "repair"}),
+    "command": frozenset({"submit", "again", "conflict", "decide", "retry", "read", "recover", "repair"}),
 }
 """What each kind of process is able to do."""
 

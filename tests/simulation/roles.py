@@ -1,16 +1,15 @@
-"""The three kinds of processes that share a store: an application, a server with clients, and commands."""
+"""Kinds of processes that share a store: an application, and a server with clients."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
-import re
 import signal
 from pathlib import Path
 from typing import Any, Final
 
-from ..proof.facts import Fact, ShownDraft, ShownJson, ShownMessage
+from ..proof.facts import Fact
 from ..web.followers import Follower, segment
 from ..web.recording import ACCEPTED, OK, Answer, Client
 from ..web.wire import Gone
@@ -121,7 +120,7 @@ class Library(Role):
         self.process = await Process.start(
             name, HERE / "library.py", (), self._folder, reported=take, printed=lambda _: None
         )
-        await _either(begun, self.process)
+        await either(begun, self.process)
         self.ready.set()
         for thread in threads:
             await self.listen(thread)
@@ -132,7 +131,7 @@ class Library(Role):
         number = next(self._numbers)
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         process.send([number, _plain(action)])
-        await _either(future, process)
+        await either(future, process)
         if not future.done():
             return process.name, (LOST, None)
         line = future.result()
@@ -188,7 +187,7 @@ class Server(Role):
             reported=lambda line: self._known.report(name, line),
             printed=ready,
         )
-        await _either(begun, self.process)
+        await either(begun, self.process)
         if begun.is_set():
             port = int(told["url"].rstrip("/").rpartition(":")[2])
             self._client = await Client(port, Facts(self._known, name)).__aenter__()
@@ -235,7 +234,17 @@ class Server(Role):
                 for row in (await client.turns(thread))[:3]:
                     await client.timeline(thread, row["turn"])
                 return Answer(ACCEPTED, {}, {})
+            case "repair":
+                return await self._repair(client, thread)
         raise AssertionError(f"nothing is known of {action}")
+
+    async def _repair(self, client: Client, thread: str) -> Answer:
+        """Look at the plan, and have it carried out."""
+        planned = await client.ask("POST", "/api/repair", {"thread": thread})
+        if planned.status != OK:
+            return planned
+        done = await client.ask("POST", "/api/repair", {"thread": thread, "apply": planned.value["plan"]})
+        return Answer(ACCEPTED, repaired(done.value), {}) if done.status == OK else done
 
     async def kill(self) -> None:
         """See `Role`."""
@@ -263,146 +272,18 @@ def _told(answer: Answer, action: Action) -> Told:
     return DONE, answer.value
 
 
-class Commands(Role):
-    """Commands, each a process of its own. `process` is the newest."""
-
-    name = "command"
-
-    def __init__(self, known: Known, folder: Path) -> None:
-        super().__init__(known, folder)
-        self.running: dict[Process, None] = {}
-        self._watching: set[asyncio.Task[None]] = set()
-
-    async def start(self, threads: list[str]) -> None:
-        """See `Role`."""
-        self.ready.set()
-
-    async def listen(self, thread: str) -> None:
-        """See `Role`: commands are too short for it."""
-
-    async def _do(self, action: Action, name: str) -> tuple[str, Told]:
-        call = Call(self._known, action, f"{self.name} {next(self._lived)}")
-        await call.start(self._folder)
-        assert call.process is not None
-        self.process = call.process
-        self.running[call.process] = None
-        task = asyncio.create_task(self._watch(call))
-        self._watching.add(task)
-        task.add_done_callback(self._watching.discard)
-        return call.process.name, await call.told()
-
-    async def _watch(self, call: Call) -> None:
-        assert call.process is not None
-        try:
-            await call.process.ended.wait()
-        finally:
-            del self.running[call.process]
-        if call.process.code not in (0, 1) and not call.process.told_to_end:
-            self._known.wrong.append(f"{call.action} ended with {call.process.code}: {call.process.last_words()}")
-
-    async def kill(self) -> None:
-        """See `Role`."""
-        for process in list(self.running):
-            await process.kill()
-
-    async def stop_well(self) -> None:
-        """See `Role`. What asks is interrupted as by a person."""
-        self.ready.clear()
-        for process in list(self.running):
-            process.signal(signal.SIGINT)
-            await process.end()
-        await asyncio.gather(*self._watching)
-
-
-class Call:
-    """One command on its way."""
-
-    def __init__(self, known: Known, action: Action, name: str) -> None:
-        self.action = action
-        self.process: Process | None = None
-        self._known, self._name = known, name
-        self._answer: dict[str, Any] = {}
-        self._answered = asyncio.Event()
-
-    async def start(self, folder: Path) -> None:
-        """Begin it."""
-        self.process = await Process.start(
-            self._name,
-            HERE / "command.py",
-            _arguments(self.action),
-            folder,
-            reported=lambda line: self._known.report(self._name, line),
-            printed=self._printed,
-        )
-
-    async def told(self) -> Told:
-        """Wait for the answer, or the end."""
-        assert self.process is not None
-        await _either(self._answered, self.process)
-        if self._answered.is_set():
-            return DONE, self._answer
-        if self.process.told_to_end:
-            return LOST, None
-        lines = [json.loads(line) for line in self.process.last_words().split("\n") if line.startswith('{"error"')]
-        if lines:
-            return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", lines[-1]["error"]).lower(), lines[-1]
-        return (DONE, {}) if self.process.code == 0 else ("defect", self.process.last_words())
-
-    def _printed(self, line: bytes) -> None:
-        """A line that somebody reads is evidence, and the first one an answer."""
-        value, thread = json.loads(line), self.action.thread
-        match value.get("event"):
-            case "event":
-                data = value["data"]
-                turn, seq, kind = data["turn"] or "", data["seq"], data["kind"]
-                self._take(ShownJson(thread=thread, turn=turn, seq=seq, kind=kind, body=data["body"]))
-                if self.action.what in ("submit", "again", "retry", "conflict"):
-                    self._tell({"turn": turn, "duplicate": None})
-            case "draft":
-                data = {name: value["data"][name] for name in ("turn", "draft", "after", "offset", "text")}
-                self._take(ShownDraft(thread=thread, rev=None, **data))
-            case "turn":
-                pass
-            case _:
-                for message in value.get("messages", ()):
-                    self._message(message)
-                self._tell(value)
-
-    def _message(self, message: Any) -> None:
-        thread, turn, text = self.action.thread, message["turn"], message["text"]
-        if message["draft"] is None and turn is not None:
-            self._take(ShownMessage(thread=thread, turn=turn, seq=message["seq"], text=text))
-
-    def _take(self, fact: Fact) -> None:
-        self._known.take(fact, by=self._name)
-
-    def _tell(self, answer: dict[str, Any]) -> None:
-        if not self._answered.is_set():
-            self._answer = answer
-            self._answered.set()
-
-
-def _arguments(action: Action) -> list[str]:
-    match action.what:
-        case "submit" | "again" | "conflict":
-            options = [] if action.key is None else ["--key", action.key]
-            return ["ask", "--json", *options, "--when-busy", action.when_busy, "--", action.thread, action.content]
-        case "retry":
-            return ["ask", "--json", "--when-busy", "queue", f"--retry={action.turn}", "--", action.thread]
-        case "decide":
-            return ["decide", "--json", "--turn", action.turn, "--", action.thread, action.text, str(action.value)]
-        case "read":
-            return ["show", "--json", "--", action.thread]
-        case "recover":
-            return ["recover", "--json"]
-    raise AssertionError(f"there is no command for {action}")
+def repaired(document: Any) -> Any:
+    """The document of a repair, as the library's children tell of theirs."""
+    found = [*document["left"], *(one for step in document["steps"] for one in step["findings"])]
+    steps = [(step["action"], step["outcome"], step["detail"]) for step in document["done"]]
+    return {"findings": found, "steps": steps}
 
 
 def _plain(action: Action) -> Any:
     return {name: getattr(action, name) for name in action.__struct_fields__}
 
 
-async def _either(what: asyncio.Event | asyncio.Future[Any], process: Process) -> None:
+async def either(what: asyncio.Event | asyncio.Future[Any], process: Process) -> None:
     """Wait for something of a process, or for its end."""
     wanted = asyncio.ensure_future(what.wait()) if isinstance(what, asyncio.Event) else what
     ended = asyncio.create_task(process.ended.wait())

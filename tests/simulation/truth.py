@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from ..proof.stored import Stored, StoredEvent, StoredThread
 from .known import DONE, Known
 from .left import Left, View
+
+RECOVERED: Final = ("process_died", "not_started", "recovery_exhausted")
+"""How a turn ends that another process has ended."""
 
 
 def wrong_threads(left: Left, known: Known) -> Iterator[str]:
     """All that is wrong with what happened to whole threads."""
     for name, thread in left.stored.threads.items():
         yield from _wrong_fork(left.stored, thread)
+        yield from _wrong_ends(thread)
         if name in left.views:
             yield from (f"{name}: {problem}" for problem in _wrong_view(thread, left.views[name]))
     for deed in known.deeds:
@@ -61,6 +66,19 @@ def _wrong_fork(stored: Stored, thread: StoredThread) -> Iterator[str]:
     ended = [event.turn for event in thread.events[:end] if event.kind in ("completed", "interrupted")]
     if set(begun) != set(ended):
         yield f"{thread.name} was forked while {set(begun) - set(ended)} was open"
+
+
+def _wrong_ends(thread: StoredThread) -> Iterator[str]:
+    """P5, P7: nobody undoes what is open, and who was taken over adds nothing, not even late."""
+    ends = {event.turn: event for event in thread.events if event.kind in ("completed", "interrupted")}
+    firsts = {event.turn: event.seq for event in thread.events if event.kind == "submitted"}
+    for event in thread.events:
+        if event.kind == "thread_truncated" and event.fields["why"] == "undo":
+            hidden = [turn for turn, first in firsts.items() if event.fields["after"] < first < event.seq]
+            if running := [turn for turn in hidden if turn not in ends or ends[turn].seq > event.seq]:
+                yield f"C12: {thread.name}: {running} were undone while they were open"
+        elif event.kind == "thread_late" and ends[event.fields["of"]].fields.get("reason") in RECOVERED:
+            yield f"P7: {thread.name}: seq {event.seq} is of a writer that was taken over"
 
 
 def _wrong_view(thread: StoredThread, view: View) -> Iterator[str]:
