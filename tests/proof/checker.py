@@ -212,13 +212,13 @@ def _missing_fact(thread: StoredThread, fact: Fact) -> str | None:
 
 def is_late(event: StoredEvent, script: Script) -> bool:
     """Whether a script says what came late: its late item, or what it was saying when its turn ended."""
-    match event.fields["late"]:
+    match event.fields.get("late"):
         case "item":
             raws = [*script.raws(), *([] if script.late is None else [script.late])]
             return any(_is_late(event, script.turn, raw) for raw in raws)
         case "step":
             return takes(script, json.loads(event.raw))
-    return bool(event.fields["late"] == "attempt_dropped")
+    return event.fields.get("late") == "attempt_dropped"
 
 
 def _decides(event: StoredEvent, approval: str) -> bool:

@@ -16,10 +16,13 @@ from .plan import LONG, SHORT, Scale
 SEED = os.environ.get("SIMULATION_SEED", "1")
 
 
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize(
-    "scale", [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.long)]
-)
+SCALES = [
+    pytest.param(SHORT, id="short", marks=pytest.mark.timeout(300)),
+    pytest.param(LONG, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3_600)]),
+]
+
+
+@pytest.mark.parametrize("scale", SCALES)
 def test_nothing_is_lost_doubled_invented_or_stuck(scale: Scale, tmp_path: Path) -> None:
     """P1, P2, P3, P5, P6, P7, P8, C02, C03, C07, C08, C12, C42: an application, a server and commands talk, are killed,
     stopped and interrupted on one store, and an independent checker finds nothing wrong with what they leave."""
