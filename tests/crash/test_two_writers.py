@@ -217,7 +217,7 @@ def test_one_end_when_owner_and_recoverer_race(tmp_path: Path) -> None:
         told: dict[int, list[str | None]] = {}
         while len(told) < RACES or len({answers[-1] for answers in told.values()}) < 2:
             log.recover()
-            told = dict(line for line in racing.lines if isinstance(line, list))
+            told = {line[0]: line[1] for line in racing.lines if isinstance(line, list)}
         (tmp_path / "stop").touch()
         assert racing.reap() == 0
         for n, answers in told.items():

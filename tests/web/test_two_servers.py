@@ -171,7 +171,7 @@ def test_commands_beside_the_servers(together: Together) -> None:
         until_asked(second, turn)
         assert post(together.two, f"{T}/{turn}/decisions/approval-1", value="decline", by="page").status_code == 202
         assert tail.stdout is not None
-        told = []
+        told: list[Any] = []
         while not told or (told[-1]["data"].get("kind"), told[-1]["data"]["turn"]) != ("completed", turn):
             told.append(json.loads(tail.stdout.readline()))
         seqs = [line["data"]["seq"] for line in told if line["event"] == "event"]
