@@ -324,7 +324,7 @@ def test_doctor_names_open_turns_and_settles_none(call: Caller) -> None:
         assert [(row["turn"], row["owner_alive"]) for row in report["open_turns"]] == [(turn.id, True)]
         assert report["findings"] == []
         assert call.read("doctor")["open_turns"] == report["open_turns"]
-        assert (report["schema"], report["permissions"], report["durable"]) == (1, "0600", True)
+        assert (report["schema"], report["permissions"], report["durable"]) == (2, "0600", True)
     assert turn.id not in call("doctor").stdout
 
 

@@ -38,6 +38,8 @@ def doctor(store: Store, *, as_json: bool) -> None:
             out.line(f"finding             {one_line(finding)}", "yellow")
         if not report["findings"]:
             out.line("Nothing to worry about.", "green")
+        if report["usable"]:
+            out.line(f"What lies in the log is looked through by: {store.command('audit')}", "dim")
     if report["findings"]:
         click.get_current_context().exit(STORE if not report["usable"] else FINDINGS)
 
