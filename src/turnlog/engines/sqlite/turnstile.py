@@ -93,12 +93,12 @@ class Turnstile:
         while True:
             with self._guard:
                 self._moved.wait_for(lambda: self._place in (_Place.WAITING, _Place.CLOSED))
-                if self._place is _Place.CLOSED:
+                if self._closed:
                     return
             fcntl.flock(self._line, fcntl.LOCK_EX)
             fcntl.flock(self._gate, fcntl.LOCK_EX)
             with self._guard:
-                if self._place is _Place.CLOSED:
+                if self._closed:
                     self._close_files()
                     return
                 _unlock(self._line)
@@ -108,6 +108,10 @@ class Turnstile:
                 else:
                     self._place = _Place.AWAY
                     _unlock(self._gate)
+
+    @property
+    def _closed(self) -> bool:
+        return self._place is _Place.CLOSED
 
     def close(self) -> None:
         """Give the files back. Who is still in the line with them closes them when it gets through."""
