@@ -93,12 +93,12 @@ class Turnstile:
         while True:
             with self._guard:
                 self._moved.wait_for(lambda: self._place in (_Place.WAITING, _Place.CLOSED))
-                if self._closed:
+                if self._is_closed():
                     return
             fcntl.flock(self._line, fcntl.LOCK_EX)
             fcntl.flock(self._gate, fcntl.LOCK_EX)
             with self._guard:
-                if self._closed:
+                if self._is_closed():
                     self._close_files()
                     return
                 _unlock(self._line)
@@ -109,8 +109,7 @@ class Turnstile:
                     self._place = _Place.AWAY
                     _unlock(self._gate)
 
-    @property
-    def _closed(self) -> bool:
+    def _is_closed(self) -> bool:
         return self._place is _Place.CLOSED
 
     def close(self) -> None:
