@@ -334,7 +334,7 @@ class Mix:
         await self.known.until(lambda: pair in self.known.speaking or self.known.all_ended([pair]), QUIET_S)
 
     async def _restart(self, role: Role, process: Process, random: Random) -> None:
-        await role.stop_well()
+        await self._end_well(role)
         self.known.counts[f"{role.name}: ended well"] += 1
         await role.start(self._there())
 
@@ -350,17 +350,19 @@ class Mix:
         if not await self.known.until(lambda: not self.known.open_turns(), SETTLED_WAIT_S):
             self.known.wrong.append(f"P8: stuck are {self.known.open_turns()}")
 
-    async def _end_one(self, role: Role, random: Random) -> None:
+    async def _end_well(self, role: Role) -> None:
+        """A process that is told to end does."""
         try:
-            await (role.stop_well() if random.random() < 0.5 else role.kill())
+            await role.stop_well()
         except TimeoutError:
             self.known.wrong.append(f"{role.name} does not end: {role.process and role.process.last_words()}")
+            await role.kill()
 
     async def _end(self, random: Random) -> None:
         """Half of them end well, the others are killed."""
         for role in self._roles.values():
             if isinstance(role, Commands) or (role.process is not None and not role.process.ended.is_set()):
-                await self._end_one(role, random)
+                await (self._end_well(role) if random.random() < 0.5 else role.kill())
         for deed in self.known.deeds:
             if deed.outcome not in (DONE, LOST) and deed.outcome not in ALLOWED[deed.action.what]:
                 self.known.wrong.append(f"{deed.action} by {deed.by} was answered {deed.outcome}: {deed.value}")
