@@ -210,6 +210,22 @@ def test_a_repair_touches_no_turn_of_a_living_writer(damaged: Store) -> None:
     check_repaired(other)
 
 
+def test_a_turn_is_not_opened_again_beside_one_that_runs(damaged: Store) -> None:
+    """P7: while a turn of the thread runs, one whose end was lost waits; the step says so, and no write of others
+    fails with it."""
+    log = damaged.open()
+    busy = log.submit("t", "question").result()
+    busy.start().result()
+    plan = log.plan_repair(log.audit())
+    told = {step.action: step for step in log.repair(plan).steps}
+    assert (told["reopen"].outcome, busy.id in (told["reopen"].detail or "")) == ("failed", True)
+    assert {step.outcome for action, step in told.items() if action != "reopen"} == {"done"}
+    busy.item(message("answer")).result()
+    busy.complete().result()
+    assert {step.outcome for step in log.repair(plan).steps} == {"done", "stale"}
+    check_repaired(log)
+
+
 def test_what_is_being_written_is_no_finding(store: Store) -> None:
     """P4, P7: an audit beside a writer that never rests finds nothing, whenever it looks."""
     log, other = store.open(), store.open()

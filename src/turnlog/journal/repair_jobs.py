@@ -19,7 +19,7 @@ from turnlog.engines.protocol import (
     TurnRow,
     Write,
 )
-from turnlog.errors import InvalidInput, RecordDamaged, UnknownThread
+from turnlog.errors import Busy, InvalidInput, RecordDamaged, UnknownThread
 from turnlog.events.body import DroppedText
 from turnlog.events.kinds import Draft, KnownBody
 from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone
@@ -33,7 +33,7 @@ from turnlog.journal.follow import joined
 from turnlog.journal.jobs import Job
 from turnlog.journal.plan import Desk, Plan
 from turnlog.journal.records import read_events
-from turnlog.journal.state import ThreadState, catch_up, thread_row, turn_row
+from turnlog.journal.state import ThreadState, catch_up, phase_of, thread_row, turn_row
 from turnlog.journal.thread_jobs import ThreadJob
 from turnlog.journal.traces import covered, fold_settled
 from turnlog.limits import DEAD_OWNERS_MAX, SNAPSHOTS_KEPT
@@ -147,7 +147,7 @@ class RebuildTurnJob(Job):
     reopen: bool = False
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
-        """See `Job`."""
+        """See `Job`. Raises `Busy` while another turn of the thread runs, where this one would run beside it."""
         catch_up(desk.engine, state, desk.owner)
         plan = Plan(state, desk.clock.now_us())
         now = desk.row(self.thread, turn=self.row.turn)
@@ -155,6 +155,9 @@ class RebuildTurnJob(Job):
             return plan
         stored = _stored_thread(desk.engine, self.thread)
         row = turn_row(now, self.view)
+        for other in state.open.values():
+            if row.phase is phase_of(other.view.state) is Phase.STARTED and other.row.turn != row.turn:
+                raise Busy(thread=self.thread, turn=row.turn, running=other.row.turn)
         plan.writes.append(
             Write(thread=self.thread, base=stored.head, turn=row.turn, turn_row=row, rebuild=True),
         )
