@@ -11,7 +11,18 @@ from typing import Any
 
 import msgspec
 
-from ..proof.facts import Accepted, AnyFact, Decided, Ended, Fact, Happened, ShownDraft, ShownEvent, ShownJson
+from ..proof.facts import (
+    Accepted,
+    AnyFact,
+    Decided,
+    Ended,
+    Fact,
+    Happened,
+    ShownDraft,
+    ShownEvent,
+    ShownJson,
+    ShownMessage,
+)
 from .plan import MUST, Action
 
 LOST = "lost"
@@ -108,6 +119,8 @@ class Known:
             case ShownDraft(thread=thread, turn=turn):
                 self.counts["drafts shown"] += 1
                 self.speaking.add((thread, turn))
+            case Ended(thread=thread) | ShownMessage(thread=thread) if thread in self.harmed:
+                return  # it was read of what was damaged on purpose, maybe asked for before that
             case Ended(thread=thread, turn=turn, state=state):
                 self.turns[thread, turn] = state
         self.facts.append(fact)
