@@ -301,7 +301,7 @@ def test_a_truncation_is_not_repaired_back(store: Store, place: str) -> None:
 
 
 def test_a_fork_that_was_broken_off_is_finished(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P4, P8: half a fork is a finding of its thread, and the repair makes it whole."""
+    """P4, P8: half a fork is a finding, of its thread and of the store, and the repair makes it whole."""
     monkeypatch.setattr(fork_job, "FORK_PAGE_EVENTS", 3)
     log = store.open()
     for number in range(3):
@@ -314,6 +314,7 @@ def test_a_fork_that_was_broken_off_is_finished(store: Store, monkeypatch: pytes
     other = store.open()
     found = list(other.audit("copy"))
     assert [(each.kind, each.severity) for each in found] == [("unfinished_fork", "info")]
+    assert found[0] in list(other.audit())
     assert {step.outcome for step in other.repair(other.plan_repair(found)).steps} == {"done"}
     assert [each.data for each in events(other, "copy")[:-1]] == [each.data for each in events(other, "t")]
     assert bad(other.audit("copy")) == []

@@ -70,7 +70,8 @@ class Chunk(Row, frozen=True, kw_only=True):
 
 class ThreadRow(Row, frozen=True, kw_only=True):
     """A thread. `head` and `rev` are set by the engine; lists are sorted by `pinned`, then `updated_at` (µs), newest
-    first. One that is `importing` is in no list, only found by its name: its events are still being brought in."""
+    first. One that is `importing` is found by its name, and in a list of such alone: its events
+    are still being brought in."""
 
     thread: str
     head: int = 0
@@ -331,8 +332,11 @@ class Engine(Protocol):
         """
         ...
 
-    def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
-        """Thread rows, pinned ones first, then the last updated first; or the one row of `thread`."""
+    def threads(
+        self, *, thread: ThreadId | None = None, importing: bool = False, before: bytes | None = None, limit: int
+    ) -> Page[ThreadRow]:
+        """Thread rows, pinned ones first, then the last updated first; or those that are `importing`, or the one of
+        `thread`."""
         ...
 
     def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:

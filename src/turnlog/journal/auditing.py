@@ -57,11 +57,16 @@ def _audit_thread(engine: Engine, thread: str) -> Iterator[Finding]:
 
 
 def thread_names(engine: Engine) -> Iterator[str | Finding]:
-    """All threads of the lists, the last changed first; at the end what keeps the rest from being listed."""
+    """All threads, the last changed first, then those that are being copied; and what keeps others from being told."""
+    yield from _listed(engine, importing=False)
+    yield from _listed(engine, importing=True)
+
+
+def _listed(engine: Engine, *, importing: bool) -> Iterator[str | Finding]:
     before: bytes | None = None
     while True:
         try:
-            page = engine.threads(before=before, limit=PAGE_ROWS)
+            page = engine.threads(importing=importing, before=before, limit=PAGE_ROWS)
         except StoreDamaged as damage:
             yield finding("unreadable", "thread rows", f"threads from here on cannot be listed: {damage.detail}")
             return

@@ -145,10 +145,12 @@ class FaultEngine:
                 limit=limit,
             )
 
-    def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
+    def threads(
+        self, *, thread: ThreadId | None = None, importing: bool = False, before: bytes | None = None, limit: int
+    ) -> Page[ThreadRow]:
         """See `Engine`."""
         with self._around("threads"):
-            return self._engine.threads(thread=thread, before=before, limit=limit)
+            return self._engine.threads(thread=thread, importing=importing, before=before, limit=limit)
 
     def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
         """See `Engine`."""

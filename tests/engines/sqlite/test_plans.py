@@ -96,6 +96,7 @@ def test_reading_events_and_threads_walks_no_table(db: _Planned) -> None:
         assert len(page.rows) == 1
     reads.read_threads(connection, None, None, 5)
     reads.read_threads(connection, "T", None, 5)
+    reads.read_threads(connection, None, None, 5, importing=True)
     reads.read_changes(connection, 0)
     reads.read_mark(connection)
     assert read_snapshot(connection, "T", "t1", 0) is not None

@@ -205,13 +205,15 @@ class MemoryEngine:
             rows = (pair for pair in turns_newest_first(store, thread, latest_each) if wanted(pair[1]))
             return _page([(place, row) for place, row in rows if before is None or place < before], limit)
 
-    def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
+    def threads(
+        self, *, thread: ThreadId | None = None, importing: bool = False, before: bytes | None = None, limit: int
+    ) -> Page[ThreadRow]:
         """See `Engine`."""
         check_page(before, limit, by_thread=True)
         with self._open_store() as store:
             if thread is not None:
                 return Page(rows=(store.threads[thread].row,) if thread in store.threads else ())
-            rows = [(thread_place(t), t.row) for t in threads_newest_first(store)]
+            rows = [(thread_place(t), t.row) for t in threads_newest_first(store, importing=importing)]
             return _page([(place, row) for place, row in rows if before is None or place < before], limit)
 
     def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:

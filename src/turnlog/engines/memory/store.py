@@ -115,13 +115,13 @@ def check_unique(store: MemoryStore, decision: Decision) -> None:
                 raise StoreError(detail="a key and a retried turn name one turn")
 
 
-def threads_newest_first(store: MemoryStore) -> list[StoredThread]:
-    """Those that lists show."""
-    return sorted(_listed(store), key=thread_place, reverse=True)
+def threads_newest_first(store: MemoryStore, *, importing: bool = False) -> list[StoredThread]:
+    """Those that lists show, or those that are being imported."""
+    return sorted(_listed(store, importing=importing), key=thread_place, reverse=True)
 
 
-def _listed(store: MemoryStore) -> list[StoredThread]:
-    return [thread for thread in store.threads.values() if not thread.row.importing]
+def _listed(store: MemoryStore, *, importing: bool = False) -> list[StoredThread]:
+    return [thread for thread in store.threads.values() if thread.row.importing == importing]
 
 
 def turns_newest_first(store: MemoryStore, name: ThreadId | None, latest_each: bool) -> Iterator[tuple[bytes, TurnRow]]:

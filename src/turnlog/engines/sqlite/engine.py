@@ -290,11 +290,13 @@ class SqliteEngine:
         with self._reading() as db:
             return read_turns(db, query, before, limit)
 
-    def threads(self, *, thread: ThreadId | None = None, before: bytes | None = None, limit: int) -> Page[ThreadRow]:
+    def threads(
+        self, *, thread: ThreadId | None = None, importing: bool = False, before: bytes | None = None, limit: int
+    ) -> Page[ThreadRow]:
         """See `Engine`."""
         check_page(before, limit, by_thread=True)
         with self._reading() as db:
-            return reads.read_threads(db, thread, before, limit)
+            return reads.read_threads(db, thread, before, limit, importing=importing)
 
     def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
         """See `Engine`."""

@@ -130,14 +130,16 @@ def _record(row: _EventRow) -> Record:
     )
 
 
-def read_threads(db: apsw.Connection, thread: str | None, before: bytes | None, limit: int) -> Page[ThreadRow]:
+def read_threads(
+    db: apsw.Connection, thread: str | None, before: bytes | None, limit: int, *, importing: bool = False
+) -> Page[ThreadRow]:
     """See `Engine.threads`."""
     if thread is not None:
         sql = f"SELECT {_THREAD_COLUMNS} FROM thread AS t WHERE t.thread = ?"  # noqa: S608
         return Page(rows=tuple(_thread_row(row) for row in db.execute(sql, (text_bytes(thread),))))
     sql = f"""
     SELECT {_THREAD_COLUMNS} FROM thread AS t
-    WHERE t.importing = 0 AND (t.pinned, t.updated_at, t.id) < (?, ?, ?)
+    WHERE t.importing = {int(importing)} AND (t.pinned, t.updated_at, t.id) < (?, ?, ?)
     ORDER BY t.pinned DESC, t.updated_at DESC, t.id DESC LIMIT ?
     """  # noqa: S608
     rows = list(db.execute(sql, (*thread_place(before), limit + 1)))

@@ -43,7 +43,8 @@ class ImportsConformance(Conformance):
         assert [row.turn for row in engine.turns(thread="T", limit=9).rows] == names[::-1]
 
     def test_a_thread_that_is_being_imported_is_in_no_list(self, engine: Engine) -> None:
-        """P4: until its last page it is found by its name alone, and wakes nobody; then it is as any other."""
+        """P4: until its last page it is found by its name or as such a one, and wakes nobody; then it is as any
+        other."""
         commit(engine, writes.submission("U", "t1"))
         _, position = engine.changes(b"", 0.0)
         rows = [writes.imported_turn("T", "t1", phase=Phase.SUBMITTED)]
@@ -54,6 +55,7 @@ class ImportsConformance(Conformance):
         assert engine.changes(position, 0.0)[0] == []
         (found,) = engine.threads(thread="T", limit=1).rows
         assert (found.importing, found.head) == (True, 1)
+        assert engine.threads(importing=True, limit=9).rows == (found,)
         assert len(engine.turns(thread="T", limit=9).rows) == 1
         assert len(engine.turns(thread="T", latest_each=True, limit=9).rows) == 1
         commit(engine, writes.ingest("T", writes.record(2, kind="thread_item"), base=1, turns=[], importing=False))
@@ -61,6 +63,7 @@ class ImportsConformance(Conformance):
         assert {row.thread for row in engine.turns(latest_each=True, limit=9).rows} == {"T", "U"}
         assert {row.thread for row in engine.turns(open_only=True, limit=9).rows} == {"T", "U"}
         assert engine.changes(position, 0.0)[0] == ["T"]
+        assert engine.threads(importing=True, limit=9).rows == ()
 
     def test_nothing_is_brought_into_a_thread_that_is_there(self, engine: Engine) -> None:
         """P4: a thread that was made in another way, or is whole, takes no turns from elsewhere."""

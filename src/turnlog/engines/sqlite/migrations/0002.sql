@@ -4,6 +4,7 @@ ALTER TABLE thread ADD COLUMN importing INTEGER NOT NULL DEFAULT 0;
 
 DROP INDEX thread_updated;
 CREATE INDEX thread_listed ON thread (pinned, updated_at, id) WHERE importing = 0;
+CREATE INDEX thread_importing ON thread (pinned, updated_at, id) WHERE importing = 1;
 
 -- A snapshot that is not whole is never given. Its pages may be large, so what finds them is kept beside them.
 CREATE TABLE snapshot (
