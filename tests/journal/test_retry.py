@@ -208,8 +208,9 @@ def test_an_interrupt_asked_for_twice_is_one(log: Log) -> None:
     """A second interrupt of a turn changes nothing."""
     turn = log.submit("t", "question").result()
     first = log.request("t", turn.id).result()
+    log.append_message("t", {"role": "user", "content": "in between"}).result()
     assert log.request("t", turn.id, by="another").result() == first
-    assert kinds(log) == ["thread_created", "submitted", "requested"]
+    assert kinds(log) == ["thread_created", "submitted", "requested", "thread_item"]
 
 
 def test_the_first_decision_wins(store: Store, log: Log) -> None:

@@ -237,6 +237,7 @@ class RequestJob(Job):
 
     turn: str
     body: Requested
+    seq: int = 0
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """See `Job`. A second interrupt changes nothing; a second decision raises `AlreadyDecided`."""
@@ -247,8 +248,9 @@ class RequestJob(Job):
         if turn is None:
             raise self._why_not(desk)
         plan = Plan(state, desk.clock.now_us())
-        if not self._already_said(desk):
-            plan.event(self.body, self.turn)
+        self.seq = self._said_before(desk)
+        if not self.seq:
+            self.seq = plan.event(self.body, self.turn).seq
             plan.write_events(turn, fenced=False)
         return plan
 
@@ -258,7 +260,8 @@ class RequestJob(Job):
             return UnknownTurn(thread=self.thread, turn=self.turn)
         return AlreadySettled(thread=self.thread, turn=self.turn, state=turn_view(desk.engine, row).state)
 
-    def _already_said(self, desk: Desk) -> bool:
+    def _said_before(self, desk: Desk) -> int:
+        """The seq of the same request, 0 if there is none."""
         earlier = desk.engine.read(
             self.thread,
             turn=self.turn,
@@ -271,17 +274,17 @@ class RequestJob(Job):
             if not isinstance(body, Requested) or body.what != self.body.what or body.approval != self.body.approval:
                 continue
             if body.what == "interrupt":
-                return True
+                return row.seq
             raise AlreadyDecided(thread=self.thread, turn=self.turn, approval=body.approval or "", seq=row.seq)
         if len(earlier) >= REQUESTS_PER_TURN_MAX:
             raise Overloaded(
                 thread=self.thread, turn=self.turn, limit="REQUESTS_PER_TURN_MAX", limit_value=REQUESTS_PER_TURN_MAX
             )
-        return False
+        return 0
 
     def value(self, plan: Plan, dones: Sequence[Done]) -> int:
-        """See `Job`: the head after it."""
-        return plan.state.head
+        """See `Job`: the request's seq."""
+        return self.seq
 
 
 @dataclass(kw_only=True, eq=False, slots=True)

@@ -236,7 +236,8 @@ class Log(LogViews, ThreadOperations, Care):
     ) -> Receipt[int]:
         """Ask the owner of an open turn, in whatever process it is, to interrupt it, or decide an approval.
 
-        Raises `AlreadySettled`, `UnknownTurn`, or `AlreadyDecided` for a second decision.
+        Gives the request's seq; a second interrupt changes nothing, and gives that of the first. Raises
+        `AlreadySettled`, `UnknownTurn`, or `AlreadyDecided` for a second decision.
         """
         if what not in ("interrupt", "decide") or (what == "decide") is (approval is None):
             raise InvalidInput(field="what", problem="must be interrupt, or decide with an approval")

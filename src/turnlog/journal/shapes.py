@@ -284,7 +284,7 @@ class Submission(Shape, frozen=True, kw_only=True):
 
 
 class Request(Shape, frozen=True, kw_only=True):
-    """A request that its turn's owner will find. `seq` is the thread's head behind it."""
+    """A request that its turn's owner will find. `seq` is its place: of an interrupt, that of the first one."""
 
     thread: str
     turn: str
