@@ -58,7 +58,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
             "limit": 3,
         },
     ),
-    "threads": ((), {"thread": "t", "before": b"b", "limit": 3}),
+    "threads": ((), {"thread": "t", "importing": True, "before": b"b", "limit": 3}),
     "snapshot": (("t", "u"), {"page": 2}),
     "check": (("t",), {}),
     "changes": ((b"p", 0.5), {}),
