@@ -38,6 +38,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 SAFE_TEXT: Final = "Your message is safe."
 KEPT_TEXT: Final = "What was shown is kept."
 RETRIED_TEXT: Final = "It was asked again."
+HIDDEN_TEXT: Final = "This message was taken back."
 CHECK_TEXT: Final = "Check before you run again what these calls may have done:"
 MORE_TEXT: Final = "There are more notices about records here than are shown."
 

@@ -15,6 +15,7 @@ from turnlog.events.ids import check_thread_id, check_turn_id
 from turnlog.events.kinds import Damaged, Draft, Event, Item, ThreadItem, ThreadLate
 from turnlog.events.thread_kinds import ThreadTruncated
 from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.hidden import Range
 from turnlog.folds.history import History, Profile, check_profile, history, recent_history
 from turnlog.folds.notices import Notice
 from turnlog.folds.pages import Brief, TimelinePage, place_of
@@ -186,6 +187,11 @@ class Reading:
         for draft in joined(tail):
             fold.draft(draft)
         return tail.head
+
+    def truncations(self, thread: str, first: int) -> tuple[Range, ...]:
+        """Ranges of what is hidden."""
+        newest = thread_fold(self._engine, self._row(thread)).truncated
+        return hidden_in(self._engine, thread, newest, first).ranges
 
     def transcript(self, thread: str, limit: int, before: bytes | None) -> TranscriptPage:
         """Messages and notices of the newest turns before a place."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from turnlog.events.ids import check_thread_id
 from turnlog.events.kinds import Draft, Event
 from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.hidden import Range
 from turnlog.folds.history import History, Profile
 from turnlog.folds.pages import Brief, TimelinePage
 from turnlog.journal.follow import Batch, batches, changes, follow, parse_cursor
@@ -67,6 +68,10 @@ class LogViews(LogParts):
         For who shows a trace in an order of their own. `choose` may be asked twice.
         """
         return self._views.timeline_rows(thread, turn, choose)
+
+    def truncations(self, thread: str, first: int = 0) -> tuple[Range, ...]:
+        """What truncations hide that was begun at the seq `first` or later, in order. Raises `UnknownThread`."""
+        return self._views.truncations(thread, first)
 
     def transcript(self, thread: str, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> TranscriptPage:
         """What a person reads: the newest turns and messages without a turn, at most `limit` of each, in reading order.

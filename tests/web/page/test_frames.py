@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.folds.simulate import Frame, Simulator, events_of, threads, whole_drafts
+from tests.folds.simulate import Frame, Simulator, events_of, reworked, threads, whole_drafts
 from tests.web.page.dom import Page
 from turnlog.events.kinds import Event, Submitted
 from turnlog.limits import PAGE_TURNS
@@ -91,7 +91,7 @@ def may_connect(client: Client, live: Live) -> bool:
 
 
 @settings(max_examples=60, deadline=None)
-@given(threads(), st.data())
+@given(st.one_of(threads(), reworked()), st.data())
 def test_live_equals_reloaded(thread: Simulator, data: st.DataObject) -> None:
     """At every position the frames, however they were cut, missed and caught up with, make of a page what a reload
     would show (P9, C22, C23, C39, C41)."""
@@ -173,6 +173,26 @@ def test_a_turn_that_is_asked_again_folds_away() -> None:
     thread.retry()
     check_every_cut(thread)
     assert "It was asked again" in Page(html(fresh(thread.frames))).find("turn-turn-1").text
+
+
+def test_what_is_taken_back_folds_away() -> None:
+    """Turns that a truncation or an edit takes out become one line each, also on pages that had them whole, and what
+    belongs to no turn goes; what was edited is asked below (P9)."""
+    thread = Simulator()
+    thread.message("stays")
+    thread.complete()
+    for number in range(2):
+        thread.loose("assistant", f"aside {number}")
+        thread.message(f"answer {number}")
+        thread.complete()
+    thread.edit("turn-2")
+    check_every_cut(thread)
+    page = Page(html(fresh(thread.frames)))
+    assert "stays" in page.find("turn-turn-1").text
+    for gone in ("turn-turn-2", "turn-turn-3"):
+        assert "This message was taken back." in page.find(gone).text
+        assert "answer" not in page.find(gone).text
+    assert "aside 1" not in page.thread.text
 
 
 def test_the_oldest_turn_leaves_the_page() -> None:

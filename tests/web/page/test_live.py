@@ -16,6 +16,7 @@ import turnlog
 from tests.folds.test_real_journal import ACTIONS, act
 from tests.web.page.dom import Page
 from turnlog.errors import StoreClosed
+from turnlog.limits import PAGE_TURNS
 from turnlog.web.page.live import LivePage, Pace, costing
 from turnlog.web.page.markup import page_html
 from turnlog.web.page.thread_view import load
@@ -238,6 +239,23 @@ def test_a_page_that_the_log_has_left_behind_finds_the_turns_before_it() -> None
             before = load(log, "t", page.earlier)
             assert len(before.turns) == 10
             assert before.turns[-1].seq_first < page.turns[0].seq_first
+
+    asyncio.run(play())
+
+
+def test_an_older_page_knows_what_was_taken_back_later() -> None:
+    """A page of older turns folds those away that a truncation far behind it took out (P9); each can still be read."""
+
+    async def play() -> None:
+        async with turnlog.open("memory://") as log:
+            for number in range(PAGE_TURNS + 2):
+                await (await log.submit("t", f"question {number}", turn=f"T{number}")).interrupt("failed")
+            await log.truncate("t", "T1")
+            older = load(log, "t", load(log, "t").earlier)
+            html = page_html(older.elements())
+            assert "question 0" in html
+            assert "question 1<" not in html and html.count("This message was taken back.") == len(older.turns) - 1
+            assert "question 1<" in page_html([turn_page(log, "t", "T1", 0).section])
 
     asyncio.run(play())
 

@@ -34,7 +34,7 @@
           div#notice-T           .notice .notice-<queued|running|waiting|interrupted>, with the forms [data-post=...];
                                  div.asked for each entry that waits for a person
           footer#foot-T          .foot, of settled turns
-        section#turn-T.retried   of a turn that was asked again: only p#retried-T
+        section#turn-T.retried   of a turn that was asked again, or taken back: only p#retried-T
         section#loose-S (s)      .turn.loose: header#who-loose-S, then div#msg-loose-S (s) or div#text-loose-S (s)
         p#note-S                 .notice about a record of no turn
 
@@ -103,21 +103,25 @@ class TurnLayout:
 
     def element(self, shown: TurnShown, rows: Sequence[Element] | None = None) -> Element:
         """The turn's section. `rows` are the rows of its trace where they are known."""
-        retried = shown.notice is not None and shown.notice.retried_by is not None and not self._alone
-        children = [self._retried(shown)] if retried else list(self._children(shown, rows))
+        retried = shown.notice is not None and shown.notice.retried_by is not None
+        folded = (retried or shown.hidden) and not self._alone
+        children = [self._folded(shown)] if folded else list(self._children(shown, rows))
         return shell(
             "section",
             f"turn-{self._tid}",
             children,
-            class_="turn retried" if retried else "turn",
+            class_="turn retried" if folded else "turn",
             data_turn=self._place.turn,
             data_state=shown.view.state,
             data_asks=bool(shown.waiting),
-            **_named(shown.ask, f"retried-{self._tid}" if retried else f"h-{self._tid}", retried=retried),
+            **_named(shown.ask, f"retried-{self._tid}" if folded else f"h-{self._tid}", folded=folded),
         )
 
-    def _retried(self, shown: TurnShown) -> Element:
+    def _folded(self, shown: TurnShown) -> Element:
+        """One line for a turn that is no part of the conversation any more."""
         id_ = f"retried-{self._tid}"
+        if shown.hidden:
+            return leaf("hidden", id_, href=self._place.page)
         return leaf("retried", id_, tid=self._tid, end=_end(shown), unknown=_unknown(shown), href=self._place.page)
 
     def _children(self, shown: TurnShown, rows: Sequence[Element] | None) -> Iterable[Element]:
@@ -228,9 +232,9 @@ def _unknown(shown: TurnShown) -> Unknown:
     return shown.unknown._replace(calls=max(shown.unknown.calls, told))
 
 
-def _named(ask: Message | None, id_: str, *, retried: bool) -> dict[str, str]:
+def _named(ask: Message | None, id_: str, *, folded: bool) -> dict[str, str]:
     """The name of a turn's region: how its question begins, else what the element `id_` says."""
-    label = "" if ask is None or retried else one_line(ask.text, _NAME_CHARS)
+    label = "" if ask is None or folded else one_line(ask.text, _NAME_CHARS)
     return {"aria_label": clean(label)} if label else {"aria_labelledby": id_}
 
 

@@ -81,6 +81,7 @@ _environment.globals |= {
     "safe_text": notices.SAFE_TEXT,
     "kept_text": notices.KEPT_TEXT,
     "retried_text": notices.RETRIED_TEXT,
+    "hidden_text": notices.HIDDEN_TEXT,
     "check_text": notices.CHECK_TEXT,
     "more_text": notices.MORE_TEXT,
 }

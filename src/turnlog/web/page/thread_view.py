@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from turnlog.errors import InvalidInput
 from turnlog.events.kinds import Draft, Event, Submitted, ThreadLate
+from turnlog.events.thread_kinds import ThreadTruncated
 from turnlog.folds.transcript import Transcript
 from turnlog.journal.documents import cursor_of, cursor_text
 from turnlog.journal.log import Log
@@ -77,6 +78,8 @@ class ThreadPage:
         """Take one event. Those of turns that are not on this page are let pass."""
         self.head = max(self.head, event.seq)
         body = event.body
+        if isinstance(body, ThreadTruncated):
+            self.hide(body.after, event.seq)
         if event.turn is None:
             about = body.of if isinstance(body, ThreadLate) else None
             if about is not None:
@@ -107,6 +110,16 @@ class ThreadPage:
         if len(self._loose) > PAGE_LOOSE:
             self._loose_gone = next(iter(self._loose))
             del self._loose[self._loose_gone]
+
+    def hide(self, after: int, seq: int) -> None:
+        """The truncation at `seq` took out what was begun behind `after`: turns are folded away, what else there is
+        goes."""
+        for turn, shown in self._turns.items():
+            if after < shown.source.seq_first < seq:
+                shown.source.hide(seq)
+                self._changed.add(turn)
+        for place in [place for place in self._loose if after < place < seq]:
+            del self._loose[place]
 
     def draft(self, chunk: Draft) -> None:
         """Take one chunk of an open draft."""
@@ -194,6 +207,8 @@ def load(log: Log, thread: str, before: str | None = None) -> ThreadPage:
         for row in rows.rows:
             if row.retried_by is not None:
                 page.retried(row.turn, row.retried_by)
+        for known in log.truncations(thread, first):
+            page.hide(*known)
     page.find_earlier(log)
     return page
 

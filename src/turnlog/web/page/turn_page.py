@@ -109,6 +109,8 @@ def _source(log: Log, thread: str, row: ListedTurn) -> TurnSource:
             source.draft(draft)
     if row.retried_by is not None:
         source.retried(row.retried_by, 0)
+    if row.hidden_by is not None:
+        source.hide(0)
     return source
 
 

@@ -53,6 +53,7 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     `entries` is the trace of a turn that runs, and empty once it has settled: it is then fetched when somebody opens
     it. `notice` is the turn's own one, `others` tell of records in it. `detail` says more of why it was interrupted.
     `waiting` are the entries that wait for a person, once it was asked to end none.
+    A `hidden` turn was taken out of the conversation.
     """
 
     view: TurnView
@@ -66,6 +67,7 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     steps: Steps
     detail: str | None
     queue_place: int | None
+    hidden: bool
 
 
 class TurnSource:
@@ -83,6 +85,7 @@ class TurnSource:
         self._settled: tuple[TurnView, Steps, Unknown] | None = None
         self._detail: str | None = None
         self._started = False
+        self._hidden = False
         self.asks = False
         """Whether the last view had something that waits for a person."""
 
@@ -122,6 +125,11 @@ class TurnSource:
         self.touched = max(self.touched, seq)
         self._transcript.retried(self.turn, child, seq)
 
+    def hide(self, seq: int) -> None:
+        """The turn was taken out of the conversation, by the truncation at `seq`."""
+        self.touched = max(self.touched, seq)
+        self._hidden = True
+
     def view(self, queue_place: int | None = None) -> TurnShown:
         """The turn as it stands."""
         entries, unknown = tuple[Entry, ...](), Unknown()
@@ -147,6 +155,7 @@ class TurnSource:
             steps=steps,
             detail=self._detail,
             queue_place=queue_place,
+            hidden=self._hidden,
         )
 
     def _fold(self, timeline: Timeline) -> tuple[TurnView, tuple[Entry, ...]]:
