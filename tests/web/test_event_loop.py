@@ -57,7 +57,7 @@ STREAMS: Final = {
 
 ONLY_STREAMS: Final = STREAMS.keys() - {"/api/threads/{thread}/events"}
 
-EXPECTED: Final = (200, 202, 303, 409)
+EXPECTED: Final = (200, 201, 202, 303, 409)
 """Statuses of what was read, written, or refused because it was done before."""
 
 CALLS: Final[dict[str, dict[str, Any]]] = {
@@ -66,6 +66,10 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
     "POST /api/threads/{thread}/turns/{turn}/decisions/{approval}": {"json": {"value": True}},
     "POST /api/threads/{thread}/turns/{turn}/interrupt": {"json": {}},
     "POST /api/threads/{thread}/turns/{turn}/retry": {"json": {"when_busy": "queue"}},
+    "PATCH /api/threads/{thread}": {"json": {"title": "Notes", "pinned": True}},
+    "POST /api/threads/{thread}/truncate": {"json": {"turn": "of another thread"}},
+    "POST /api/threads/{thread}/fork": {"json": {"to": "copy"}},
+    "POST /api/threads/{thread}/compact": {"json": {"summary": "All was well."}},
     "POST /api/repair/undo": {"json": {"thread": "t", "seq": 1}},
     "POST /t": {"data": {"content": "begin", "key": "k"}},
     "POST /t/{thread}/turns": {"data": {"content": "more", "key": "l"}},
@@ -75,8 +79,8 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
 }
 """What the requests have that need more than a path."""
 
-REFUSED: Final = {"POST /api/repair/undo": 400}
-"""Requests that the store is read for, and that are refused: there is no repair to undo."""
+REFUSED: Final = {"POST /api/repair/undo": 400, "POST /api/threads/{thread}/truncate": 404}
+"""Requests that the store is read for, and that are refused: there is no such repair, and no such turn."""
 
 
 class Watched:

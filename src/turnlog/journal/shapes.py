@@ -358,6 +358,20 @@ class Repair(Shape, frozen=True, kw_only=True):
     done: list[RepairDone] | None
 
 
+class ThreadEvent(Shape, frozen=True, kw_only=True):
+    """What was asked of a thread is durable, as the event `seq`."""
+
+    thread: str
+    seq: int
+
+
+class Truncation(ThreadEvent, frozen=True, kw_only=True):
+    """A truncation, and the turns it has hidden, in order; `more` tells that older ones are not named."""
+
+    hidden: list[str]
+    more: bool
+
+
 class Undone(Shape, frozen=True, kw_only=True):
     """The repair at `repair` holds no longer; `seq` is the event that says so, or the head when it was said before."""
 

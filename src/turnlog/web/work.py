@@ -67,6 +67,7 @@ class Work:
         agent: str | None = None,
         attachments: Sequence[Attachment | Mapping[str, Any]] = (),
         when_busy: WhenBusy = "refuse",
+        edit_of: str | None = None,
     ) -> Turn:
         """Accept a submission and begin to run it; returns when it is durable. A duplicate is not run again.
 
@@ -86,6 +87,7 @@ class Work:
                 attachments=attachments,
                 workspace=None if self._workspace is None else str(self._workspace),
                 when_busy=when_busy,
+                edit_of=edit_of,
             )
 
         return await self._accept(thread, accept, name)

@@ -27,7 +27,8 @@ class GivenMessage(Given, frozen=True, kw_only=True):
 
     The same `key` again, in the same thread, is the same submission: send it when an answer was lost. `turn` is an id
     for the turn, ours when it is left out; `agent` one of the server's agents. While another turn of the thread is
-    open, `when_busy` refuses this one, queues it, or replaces what runs.
+    open, `when_busy` refuses this one, queues it, or replaces what runs. `edit_of` is the turn whose message this one
+    takes the place of: that turn and everything begun after it are hidden by the same write.
     """
 
     content: str | list[JsonObject]
@@ -36,6 +37,37 @@ class GivenMessage(Given, frozen=True, kw_only=True):
     agent: str | None = None
     attachments: list[GivenAttachment] = []
     when_busy: WhenBusy = "refuse"
+    edit_of: str | None = None
+
+
+class GivenSettings(Given, frozen=True, kw_only=True):
+    """What to change of a thread; what is left out stays. `by` says who did it, for people, here and below."""
+
+    title: str | None = None
+    pinned: bool | None = None
+    by: str | None = None
+
+
+class GivenTruncation(Given, frozen=True, kw_only=True):
+    """The first turn that goes."""
+
+    turn: str
+    by: str | None = None
+
+
+class GivenFork(Given, frozen=True, kw_only=True):
+    """The last turn that stays, all that have settled when it is left out; and the new thread's id, ours by default."""
+
+    turn: str | None = None
+    to: str | None = None
+
+
+class GivenCompaction(Given, frozen=True, kw_only=True):
+    """The summary, and the last turn that it tells of: the newest settled one when it is left out."""
+
+    summary: str
+    until: str | None = None
+    by: str | None = None
 
 
 class GivenRetry(Given, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from turnlog.events.codec import encode_json
-from turnlog.web.api.operations import JSON, OPERATIONS, PATH_WORDS, Operation, Parameter
+from turnlog.web.api.operation import JSON, PATH_WORDS, Operation, Parameter
+from turnlog.web.api.operations import OPERATIONS
 from turnlog.web.api.schemas import PROBLEM, ref, schemas
 from turnlog.web.http_problems import PROBLEM_JSON
 from turnlog.web.paths import SEGMENT

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -12,73 +10,19 @@ from turnlog.folds.history import Profile
 from turnlog.journal import shapes
 from turnlog.journal.follow import SEQ_MAX
 from turnlog.limits import AUDIT_PAGE, PAGE_ROWS, PAGE_ROWS_MAX
-from turnlog.web.api.bodies import GivenDecision, GivenInterrupt, GivenMessage, GivenRepair, GivenRetry, GivenUndo
-
-Method: TypeAlias = Literal["GET", "POST"]
-JSON: Final = "application/json"
-SSE: Final = "text/event-stream"
-
-PATH_WORDS: Final[Mapping[str, str]] = {
-    "thread": "The thread's id. One that is not `[A-Za-z0-9_-][A-Za-z0-9._-]*`, or equals `latest`, is written `~` and "
-    "the base64url of its UTF-8 without padding.",
-    "turn": "The turn's id, written as a thread's is.",
-    "seq": "The seq of an event of the thread.",
-    "approval": "The approval's id, written as a thread's is.",
-}
-"""What stands in the paths."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a query, or a header. `type` is what its text must be."""
-
-    name: str
-    about: str
-    type: Any = str
-    required: bool = False
-    place: Literal["query", "header"] = "query"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What comes with a status."""
-
-    about: str
-    shapes: Mapping[str, Any]
-    """Media type -> struct, or the name of a schema."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operation:
-    """One method of one path. `problems` are the statuses of the problem documents it may answer with, beside those
-    that any may. A `public` one needs no token."""
-
-    id: str
-    method: Method
-    path: str
-    summary: str
-    about: str = ""
-    query: tuple[Parameter, ...] = ()
-    body: type | None = None
-    body_required: bool = True
-    answers: Mapping[int, Answer]
-    problems: tuple[int, ...] = ()
-    public: bool = False
-    tag: str = "threads"
-    names: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        known = frozenset(parameter.name for parameter in self.query if parameter.place == "query")
-        object.__setattr__(self, "names", known)
-
-
-def _json(about: str, shape: Any) -> Mapping[int, Answer]:
-    return {200: Answer(about, {JSON: shape})}
-
-
-def _accepted(about: str, shape: Any) -> Mapping[int, Answer]:
-    return {202: Answer(about, {JSON: shape})}
-
+from turnlog.web.api.bodies import (
+    GivenCompaction,
+    GivenDecision,
+    GivenFork,
+    GivenInterrupt,
+    GivenMessage,
+    GivenRepair,
+    GivenRetry,
+    GivenSettings,
+    GivenTruncation,
+    GivenUndo,
+)
+from turnlog.web.api.operation import JSON, SSE, Answer, Operation, Parameter, as_accepted, as_json
 
 _LIMIT: Final = Parameter(
     "limit",
@@ -117,15 +61,57 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/api/threads",
         summary="Threads, the last changed first",
         query=(_LIMIT, _BEFORE),
-        answers=_json("A page of threads.", shapes.Threads),
+        answers=as_json("A page of threads.", shapes.Threads),
     ),
     Operation(
         id="getThread",
         method="GET",
         path="/api/threads/{thread}",
         summary="One thread's row",
-        answers=_json("The row.", shapes.ThreadRow),
+        answers=as_json("The row.", shapes.ThreadRow),
         problems=(404,),
+    ),
+    Operation(
+        id="setThread",
+        method="PATCH",
+        path="/api/threads/{thread}",
+        summary="Rename or pin a thread",
+        about="An empty title gives the title back to the first message. Pinned threads stand first in lists.",
+        body=GivenSettings,
+        answers=as_json("The row behind it.", shapes.ThreadRow),
+        problems=(404, 409, 413, 415),
+    ),
+    Operation(
+        id="truncateThread",
+        method="POST",
+        path="/api/threads/{thread}/truncate",
+        summary="Take a turn and everything begun after it out of the conversation",
+        about="It all stays, hidden, and can be read. Refused (409) while a turn that would go is open. To edit a "
+        "message, submit the new one with `edit_of` instead: both are one write then.",
+        body=GivenTruncation,
+        answers=as_json("It is out.", shapes.Truncation),
+        problems=(404, 409, 413, 415),
+    ),
+    Operation(
+        id="forkThread",
+        method="POST",
+        path="/api/threads/{thread}/fork",
+        summary="Copy a thread, up to the end of a turn, into a new one",
+        about="The same fork again is answered by the one that is there, or goes on where it was broken off: name it "
+        "with `to` to be able to ask again.",
+        body=GivenFork,
+        body_required=False,
+        answers={201: Answer("The new thread's row.", {JSON: shapes.ThreadRow})},
+        problems=(404, 409, 413, 415),
+    ),
+    Operation(
+        id="compactThread",
+        method="POST",
+        path="/api/threads/{thread}/compact",
+        summary="Let a summary stand for the beginning of a thread in what an agent is given",
+        body=GivenCompaction,
+        answers=as_json("It stands.", shapes.ThreadEvent),
+        problems=(404, 409, 413, 415),
     ),
     Operation(
         id="listTurns",
@@ -133,7 +119,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/api/threads/{thread}/turns",
         summary="A thread's turns, the newest first",
         query=(_LIMIT, _BEFORE),
-        answers=_json("A page of turns.", shapes.Turns),
+        answers=as_json("A page of turns.", shapes.Turns),
         problems=(404,),
         tag="turns",
     ),
@@ -145,7 +131,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about="The answer comes when the message is durable, and not before; the turn goes on whoever listens. A "
         "thread that does not exist yet is created. An answer that was lost: send the same `key` again.",
         body=GivenMessage,
-        answers=_accepted("The submission is durable.", shapes.Submission),
+        answers=as_accepted("The submission is durable.", shapes.Submission),
         problems=(409, 413, 415),
         tag="turns",
     ),
@@ -156,7 +142,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="The trace of a thread's newest turn",
         about=_TIMELINE_ABOUT,
         query=(_LIMIT, _AFTER_PAGE),
-        answers=_json("A page of the turn's trace.", shapes.Timeline),
+        answers=as_json("A page of the turn's trace.", shapes.Timeline),
         problems=(404,),
         tag="turns",
     ),
@@ -167,7 +153,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="A turn's trace",
         about=_TIMELINE_ABOUT,
         query=(_LIMIT, _AFTER_PAGE),
-        answers=_json("A page of the turn's trace.", shapes.Timeline),
+        answers=as_json("A page of the turn's trace.", shapes.Timeline),
         problems=(404,),
         tag="turns",
     ),
@@ -179,7 +165,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about="Whichever process works on the turn finds the request. A second one changes nothing.",
         body=GivenInterrupt,
         body_required=False,
-        answers=_accepted("The request is durable.", shapes.Request),
+        answers=as_accepted("The request is durable.", shapes.Request),
         problems=(404, 409, 413, 415),
         tag="turns",
     ),
@@ -191,7 +177,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         about="As a new turn, at most one for each; again, it gives that one as `duplicate`.",
         body=GivenRetry,
         body_required=False,
-        answers=_accepted("The new turn's submission is durable.", shapes.Submission),
+        answers=as_accepted("The new turn's submission is durable.", shapes.Submission),
         problems=(404, 409, 413, 415),
         tag="turns",
     ),
@@ -202,7 +188,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Decide an approval that a turn waits for",
         about="The first decision stands; a second one is refused (409).",
         body=GivenDecision,
-        answers=_accepted("The decision is durable.", shapes.Request),
+        answers=as_accepted("The decision is durable.", shapes.Request),
         problems=(404, 409, 413, 415),
         tag="turns",
     ),
@@ -224,7 +210,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="What a person reads: messages, notices, and the rows of their turns",
         about=f"`limit` counts turns, of which the newest come first and stand last. {_LIST_ABOUT}",
         query=(_LIMIT, _BEFORE),
-        answers=_json("A page of the transcript.", shapes.TranscriptPage),
+        answers=as_json("A page of the transcript.", shapes.TranscriptPage),
         problems=(404,),
     ),
     Operation(
@@ -247,7 +233,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
                 Annotated[int, msgspec.Meta(ge=1, le=SEQ_MAX)],
             ),
         ),
-        answers=_json("The history.", shapes.HistoryItems),
+        answers=as_json("The history.", shapes.HistoryItems),
         problems=(404,),
     ),
     Operation(
@@ -271,7 +257,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             _LIMIT,
             _BEFORE,
         ),
-        answers=_json("A page of turns.", shapes.NewestTurns),
+        answers=as_json("A page of turns.", shapes.NewestTurns),
         tag="turns",
     ),
     Operation(
@@ -295,7 +281,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             _LIMIT_AUDIT,
             _AFTER_PAGE,
         ),
-        answers=_json("Findings.", shapes.Findings),
+        answers=as_json("Findings.", shapes.Findings),
         problems=(404,),
         tag="care",
     ),
@@ -308,7 +294,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "plan's id. What is done can be done again without effect.",
         body=GivenRepair,
         body_required=False,
-        answers=_json("The plan, and what became of it.", shapes.Repair),
+        answers=as_json("The plan, and what became of it.", shapes.Repair),
         problems=(404, 409, 413, 415),
         tag="care",
     ),
@@ -318,7 +304,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/api/repair/undo",
         summary="Let a repair hold no longer: what it set aside is a finding again",
         body=GivenUndo,
-        answers=_json("It holds no longer.", shapes.Undone),
+        answers=as_json("It holds no longer.", shapes.Undone),
         problems=(404, 409, 413, 415),
         tag="care",
     ),
@@ -338,7 +324,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         method="GET",
         path="/healthz",
         summary="Whether the log can be written",
-        answers=_json("It can.", shapes.Health),
+        answers=as_json("It can.", shapes.Health),
         public=True,
         tag="server",
     ),

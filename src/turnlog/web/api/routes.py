@@ -12,9 +12,11 @@ from starlette.routing import Route
 from turnlog.web.answer import unchanging
 from turnlog.web.api import care as api_care
 from turnlog.web.api import read as api_read
+from turnlog.web.api import whole as api_whole
 from turnlog.web.api import write as api_write
 from turnlog.web.api.openapi import openapi_json
-from turnlog.web.api.operations import OPERATIONS, Operation
+from turnlog.web.api.operation import Operation
+from turnlog.web.api.operations import OPERATIONS
 from turnlog.web.input import check_query
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -28,6 +30,10 @@ async def openapi(request: Request) -> Response:
 HANDLERS: Final[Mapping[str, Handler]] = {
     "listThreads": api_read.threads,
     "getThread": api_read.thread,
+    "setThread": api_whole.settings,
+    "truncateThread": api_whole.truncate,
+    "forkThread": api_whole.fork,
+    "compactThread": api_whole.compact,
     "listTurns": api_read.turns,
     "submitMessage": api_write.submit,
     "getLatestTurn": api_read.latest_timeline,

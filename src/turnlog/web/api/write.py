@@ -24,6 +24,7 @@ async def submit(request: Request) -> Response:
         agent=given.agent,
         attachments=[msgspec.structs.asdict(file) for file in given.attachments],
         when_busy=given.when_busy,
+        edit_of=given.edit_of,
     )
     return await submitted(request, turn)
 
