@@ -45,6 +45,9 @@ _NEWEST: Final = ""
     show_default=True,
     help="While a turn of THREAD is being answered: refuse, wait behind it (queue), or end it (replace).",
 )
+@click.option(
+    "--edit", metavar="TURN", help="TEXT takes the place of the message of TURN: that and all after it are taken back."
+)
 @with_store
 def ask(
     store: Store,
@@ -56,6 +59,7 @@ def ask(
     key: str | None,
     retry: str | None,
     when_busy: WhenBusy,
+    edit: str | None,
     as_json: bool,
 ) -> None:
     """Ask TEXT in THREAD and print the answer and what is done for it, as it becomes durable.
@@ -67,6 +71,8 @@ def ask(
         raise click.UsageError("Give either a TEXT or --retry.")
     if retry is not None and key is not None:
         raise click.UsageError("--key names a new message; a turn asked again is known by its first attempt.")
+    if retry is not None and edit is not None:
+        raise click.UsageError("--edit needs a TEXT; --retry asks the same again.")
     content = None if text is None else _message(text)
     from turnlog.cli.asking import Question, run
 
@@ -79,6 +85,7 @@ def ask(
         workspace=folder,
         key=key,
         when_busy=when_busy,
+        edit_of=edit,
         as_json=as_json,
     )
     code = run(store, question)

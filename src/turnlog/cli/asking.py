@@ -54,6 +54,7 @@ class Question:
     workspace: Path | None
     key: str | None
     when_busy: WhenBusy
+    edit_of: str | None
     as_json: bool
 
 
@@ -96,6 +97,7 @@ async def _submit(log: Log, question: Question) -> Turn:
         agent=question.agent,
         workspace=None if question.workspace is None else str(question.workspace),
         when_busy=question.when_busy,
+        edit_of=question.edit_of,
     )
 
 

@@ -71,7 +71,7 @@ def _advice(error: TurnlogError, store: Store) -> str:
     match error:
         case Busy(thread=thread, running=running):
             return (
-                f"Turn {shell_word(running)} of this thread has not ended yet, so nothing was submitted. "
+                f"Turn {shell_word(running)} of this thread has not ended yet, so nothing was written. "
                 f"Watch it: {store.command('tail', thread, options=('--follow',))}"
             )
         case KeyConflict(key=key, stored_digest=stored, given_digest=given):

@@ -10,6 +10,7 @@ import click
 from turnlog.cli import failing
 from turnlog.cli.ask import ask
 from turnlog.cli.audit import audit, verify
+from turnlog.cli.changing import compact, fork, pin, rename, stop, undo
 from turnlog.cli.decide import decide
 from turnlog.cli.doctor import doctor, installed_version
 from turnlog.cli.options import JSON_WANTED, chosen_store, store_option
@@ -84,5 +85,9 @@ def main(store: str | None) -> None:
     """A flight recorder for AI agents: what was asked, done and answered, kept through any crash."""
 
 
-for _command in (serve, ask, decide, threads, show, tail, audit, verify, repair, recover, doctor):
+_TURNS = (ask, stop, decide)
+_THREADS = (threads, show, tail, rename, pin, undo, fork, compact)
+_CARE = (audit, verify, repair, recover, doctor)
+
+for _command in (serve, *_TURNS, *_THREADS, *_CARE):
     main.add_command(_command)
