@@ -140,6 +140,59 @@ def test_stop_and_retry() -> None:
     run(play, lambda: ScriptedAgent(gate()))
 
 
+def test_a_message_is_edited_and_taken_back() -> None:
+    """A turn's own page has the forms that edit its message and take it back; the thread's page shows what became of
+    it, and what was taken back is still read, without those forms (P9)."""
+
+    async def play(browser: Reader) -> None:
+        await browser.open("/")
+        await browser.send(browser.form("/t"), content="\nfirst words")
+        (row,) = browser.log.threads().rows
+        await settled(browser.log, row.thread)
+        (first,) = browser.log.turns(row.thread).rows
+        await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(first.turn)}")
+        assert any(node.tag == "textarea" and node.text.strip() == "first words" for node in browser.page.root.walk())
+        await browser.send(browser.form("/turns"), content="better words")
+        assert "better words" in browser.page.thread.text and "first words" not in browser.page.thread.text
+        await settled(browser.log, row.thread)
+        second = browser.log.turns(row.thread).rows[0]
+        assert second.edit_of == first.turn
+        await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(second.turn)}")
+        await browser.send(browser.form("/undo"))
+        assert browser.page.thread.text.count("This message was taken back.") == 2
+        await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(second.turn)}")
+        assert "better words" in browser.page.thread.text and "no part of the conversation" in browser.page.root.text
+        assert not [node for node in browser.page.root.walk() if node.tag == "textarea"]
+        again = await browser.client.post(f"/t/{path_id(row.thread)}/turns/{path_id(second.turn)}/undo", data={})
+        assert again.status_code == 409
+
+    run(play)
+
+
+def test_a_thread_is_copied_renamed_and_pinned() -> None:
+    """A copy goes on where its turn ended, once however often it is asked for; a title and a pin stand in the list."""
+
+    async def play(browser: Reader) -> None:
+        await browser.open("/")
+        await browser.send(browser.form("/t"), content="question")
+        (row,) = browser.log.threads().rows
+        await settled(browser.log, row.thread)
+        (turn,) = browser.log.turns(row.thread).rows
+        await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(turn.turn)}")
+        form = browser.form("/fork")
+        for _ in range(2):
+            await browser.send(form)
+        assert "question" in browser.page.thread.text
+        (copy,) = [each for each in browser.log.threads().rows if each.thread != row.thread]
+        await browser.send(browser.form("/settings"), title="Notes", pinned="1")
+        await browser.send(browser.form("/settings"), title="Notes", pinned="1")
+        assert (browser.log.thread(copy.thread).title, browser.log.thread(copy.thread).pinned) == ("Notes", True)
+        assert [event.kind for event in browser.log.events(copy.thread)].count("thread_renamed") == 1
+        assert "Pinned" in (await browser.open("/")).find(f"thread-{copy.thread}").text
+
+    run(play)
+
+
 def test_a_decision_is_made_by_a_form() -> None:
     """What a turn waits for is decided by the buttons of its notice, once: the first decision stands."""
 

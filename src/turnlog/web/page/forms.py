@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
+from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -14,7 +15,7 @@ from turnlog.journal import shapes
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.turn import Turn
 from turnlog.limits import FORM_FIELDS_MAX
-from turnlog.web.answer import accepted, submitted
+from turnlog.web.answer import accepted, read, submitted
 from turnlog.web.input import path_of
 from turnlog.web.page.endings import BY
 from turnlog.web.page.markup import dom_id
@@ -76,12 +77,16 @@ async def begin(request: Request) -> Response:
 
 async def submit(request: Request) -> Response:
     """Ask something in a thread."""
-    thread, form = path_of(request, "thread"), await _form(request, "content", "key", "when_busy")
+    thread, form = path_of(request, "thread"), await _form(request, "content", "key", "when_busy", "edit_of")
     when_busy = form.get("when_busy", "queue")
     if when_busy not in _WHEN_BUSY:
         raise InvalidInput(field="when_busy", problem="must be queue or replace")
     turn = await site_of(request).work.submit(
-        thread, _content(form), key=form.get("key") or None, when_busy=_WHEN_BUSY[when_busy]
+        thread,
+        _content(form),
+        key=form.get("key") or None,
+        when_busy=_WHEN_BUSY[when_busy],
+        edit_of=form.get("edit_of") or None,
     )
     return await _accepted(request, turn)
 
@@ -91,6 +96,35 @@ async def retry(request: Request) -> Response:
     await _form(request)
     thread, turn = path_of(request, "thread"), path_of(request, "turn")
     return await _accepted(request, await site_of(request).work.retry(thread, turn, when_busy="queue"))
+
+
+async def undo(request: Request) -> Response:
+    """Take a message and everything after it back."""
+    await _form(request)
+    thread, turn = path_of(request, "thread"), path_of(request, "turn")
+    await site_of(request).log.truncate(thread, turn, by=BY)
+    return _page(thread, turn)
+
+
+async def fork(request: Request) -> Response:
+    """Copy a thread up to a turn, and go on there. The form's key is the copy's id: sent twice, it is one copy."""
+    form = await _form(request, "key")
+    if not form.get("key"):
+        raise InvalidInput(field="key", problem="must not be empty")
+    thread, turn, log = path_of(request, "thread"), path_of(request, "turn"), site_of(request).log
+    copied = await (await run_sync(lambda: log.fork(thread, form["key"], turn=turn)))
+    return RedirectResponse(f"/t/{path_id(copied.thread)}", _SEE_OTHER)
+
+
+async def settings(request: Request) -> Response:
+    """Give a thread a title, and pin it or let it go; what is as it was is not written again."""
+    thread, form = path_of(request, "thread"), await _form(request, "title", "pinned")
+    log = site_of(request).log
+    row = await read(request, lambda log: log.thread(thread))
+    if (title := form.get("title", row.title)) != row.title:
+        await log.rename(thread, title, by=BY)
+    await log.pin(thread, "pinned" in form, by=BY)
+    return RedirectResponse(f"/t/{path_id(thread)}", _SEE_OTHER)
 
 
 async def interrupt(request: Request) -> Response:

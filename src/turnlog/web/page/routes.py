@@ -82,6 +82,7 @@ def _thread_row(log: Log, row: ThreadView) -> dict[str, Any]:
         "state": state,
         "updated_at": row.updated_at,
         "damaged": row.damaged,
+        "pinned": row.pinned,
     }
 
 
@@ -90,12 +91,14 @@ async def thread(request: Request) -> Response:
     check_query(request, {"before"})
     name, before = path_of(request, "thread"), request.query_params.get("before")
     page = await fold(request, lambda log: load(log, name, before))
-    title = await read(request, lambda log: log.thread(name).title)
+    row = await read(request, lambda log: log.thread(name))
     content = await run_sync(lambda: page_html(page.elements()))
     newest = f"/t/{path_id(name)}"
     return _page(
         "thread",
-        title=title or "New thread",
+        title=row.title or "New thread",
+        given_title=row.title,
+        pinned=row.pinned,
         at=f"{site_of(request).log.epoch}.{page.head}",
         stream=None if before is not None else f"{newest}/stream",
         content=trusted(content),
@@ -150,6 +153,11 @@ async def turn(request: Request) -> Response:
         content=trusted(page_html([page.section])),
         pages=page.pages,
         running=page.running,
+        hidden=page.hidden,
+        text=page.text,
+        turn=id_,
+        key=_key(request),
+        base=f"/t/{path_id(name)}/turns/{path_id(id_)}",
         newest=f"/t/{path_id(name)}",
     )
 
@@ -190,9 +198,12 @@ ROUTES: Final = [
     Route("/t", forms.begin, methods=["POST"]),
     Route("/t/{thread}", thread),
     Route("/t/{thread}/stream", stream),
+    Route("/t/{thread}/settings", forms.settings, methods=["POST"]),
     Route("/t/{thread}/turns", forms.submit, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/interrupt", forms.interrupt, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/retry", forms.retry, methods=["POST"]),
+    Route("/t/{thread}/turns/{turn}/undo", forms.undo, methods=["POST"]),
+    Route("/t/{thread}/turns/{turn}/fork", forms.fork, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/decisions/{approval}", forms.decide, methods=["POST"]),
     Route("/t/{thread}/turn/{turn}", turn),
     Route("/t/{thread}/turn/{turn}/trace", trace),

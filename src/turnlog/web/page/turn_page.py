@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnlog.errors import InvalidInput
+from turnlog.events.kinds import Submitted
 from turnlog.folds.pages import Brief
 from turnlog.folds.states import TERMINAL
 from turnlog.journal.listed import ListedTurn
@@ -29,13 +30,15 @@ class TracePages(NamedTuple):
 
 
 class TurnPage(NamedTuple):
-    """A turn's own page."""
+    """A turn's own page. `text` is the message, where it is text alone: what can be edited."""
 
     title: str
     at: str
     section: Element
     pages: TracePages | None
     running: bool
+    hidden: bool
+    text: str | None
 
 
 def turn_page(log: Log, thread: str, turn: str, start: int) -> TurnPage:
@@ -51,7 +54,15 @@ def turn_page(log: Log, thread: str, turn: str, start: int) -> TurnPage:
         section=element,
         pages=_pages(place, count, start),
         running=row.state not in TERMINAL,
+        hidden=row.hidden_by is not None,
+        text=_text(log, thread, turn),
     )
+
+
+def _text(log: Log, thread: str, turn: str) -> str | None:
+    first = next(log.events(thread, turn=turn), None)
+    asked = first.body if first is not None and isinstance(first.body, Submitted) else None
+    return asked.content if asked is not None and isinstance(asked.content, str) and not asked.attachments else None
 
 
 def trace_rows(log: Log, thread: str, turn: str) -> list[Element]:
