@@ -36,6 +36,7 @@ def test_a_thread_is_renamed_and_pinned(call: Caller, turns: list[str]) -> None:
     assert document(call, "rename", "t", "")["title"] == "first question"
     assert document(call, "pin", "t")["pinned"] is True
     assert document(call, "threads")["threads"][0]["pinned"] is True
+    assert "pinned" in call("threads").stdout
     assert document(call, "pin", "t", "--off")["pinned"] is False
     assert call("rename", "t", "two\nlines").exit_code == 2
     assert call("pin", "none").exit_code == 1
@@ -49,6 +50,8 @@ def test_undo_takes_back_the_newest_turn_shown(call: Caller, turns: list[str]) -
     assert call("undo", "t").exit_code == 2
     assert call("undo", "t", turns[0]).exit_code == 1
     assert "second question" in call("show", "t", turns[1]).stdout
+    shown = call("show", "t").stdout
+    assert shown.count("A message was taken back.") == 2 and "question" not in shown and "Ask again" not in shown
 
 
 def test_an_edit_takes_the_place_of_a_message(call: Caller, turns: list[str]) -> None:

@@ -28,6 +28,7 @@ from turnlog.folds.notices import Notice
 from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView, content_text
 from turnlog.journal.documents import cursor_text
+from turnlog.journal.listed import ListedTurn
 from turnlog.journal.log import Log
 from turnlog.journal.reading import TranscriptPage
 
@@ -49,8 +50,11 @@ def print_transcript(out: Output, store: Store, log: Log, thread: str, page: Tra
     notices = list(page.notices)
     last: str | None = None
     for index, message in enumerate(page.messages):
-        if message.turn != last or message.turn is None or message.role == "user":
+        taken_back = _is_taken_back(message.turn, turns)
+        if message.turn != last or message.turn is None or (message.role == "user" and not taken_back):
             out.line()
+        if taken_back and message.turn is not None and message.turn != last:
+            out.line(f"A message was taken back. See it: {store.command('show', thread, message.turn)}", "dim")
         last = message.turn
         if not message.hidden:
             _print_message(out, message, turns)
@@ -59,12 +63,20 @@ def print_transcript(out: Output, store: Store, log: Log, thread: str, page: Tra
             due = [notice for notice in notices if _is_due(notice, last, following)]
             notices = [notice for notice in notices if notice not in due]
             for notice in due:
-                _print_notice(out, store, log, thread, notice)
+                if not _is_taken_back(notice.turn, turns):
+                    _print_notice(out, store, log, thread, notice)
     for notice in notices:
-        _print_notice(out, store, log, thread, notice)
+        if not notice.hidden or notice.turn is not None:
+            _print_notice(out, store, log, thread, notice)
     for view in page.turns:
         if view.damaged:
             out.line(f"The row of turn {shell_word(view.turn)} could not be read; it is made of its events.", "yellow")
+
+
+def _is_taken_back(turn: str | None, turns: Mapping[str, ListedTurn]) -> bool:
+    """Whether a truncation hides the turn."""
+    view = None if turn is None else turns.get(turn)
+    return view is not None and view.hidden_by is not None
 
 
 def _is_due(notice: Notice, turn: str | None, following: Message | None) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @with_page
 @with_store
 def threads(store: Store, *, as_json: bool, limit: int, before: str | None) -> None:
-    """List the threads, the last changed first."""
+    """List the threads: those that are pinned, then the last changed first."""
     from turnlog.events.codec import json_line
     from turnlog.journal.documents import cursor_of, cursor_text, threads_document
 
@@ -47,7 +47,9 @@ def _print_row(out: Output, row: ThreadView, latest: TurnView | None) -> None:
     out.write(f"{word:<12}", "plain" if state is None else STATE_STYLES[state])
     name = shell_word(row.thread)
     out.write(name, "bold")
-    left = out.columns - len(name) - 33
-    out.line(f"  {cut_to(one_line(row.title), max(left, 20))}" if row.title else "")
+    pinned = "  pinned" if row.pinned else ""
+    left = out.columns - len(name) - len(pinned) - 33
+    out.write(f"  {cut_to(one_line(row.title), max(left, 20))}" if row.title else "")
+    out.line(pinned, "dim")
     if row.damaged:
         out.line("  Its row could not be read; this is made of its events.", "yellow")
