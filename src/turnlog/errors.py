@@ -288,7 +288,7 @@ class StoreDamaged(StoreError):
 
 @dataclass(eq=False, kw_only=True)
 class ForkedLog(TurnlogError):
-    """This log was opened before a fork: open it again in the child."""
+    """The store was open when this process was forked: open it in a process that is started anew, or fork before."""
 
 
 @dataclass(eq=False, kw_only=True)

@@ -18,6 +18,7 @@ FileId: TypeAlias = tuple[int, int]
 """Device and inode: links to a file, hard ones too, have the same."""
 
 _held: Final[Counter[FileId]] = Counter()
+_before_fork: Final[set[FileId]] = set()
 _guard: Final = threading.Lock()
 
 
@@ -44,6 +45,12 @@ def is_held(found: os.stat_result) -> bool:
     return _held[file_id(found)] > 0
 
 
+def was_held_before_fork(found: os.stat_result) -> bool:
+    """Whether the process that this one was forked from had the file in hold: what a library remembers of its locks was
+    copied, and the locks were not."""
+    return file_id(found) in _before_fork
+
+
 def close_other(file: int) -> None:
     """Close a descriptor that was opened when its file was not held. If it is by now, the descriptor is left open."""
     with _guard:
@@ -53,6 +60,7 @@ def close_other(file: int) -> None:
 
 def _forget_all() -> None:
     """In a forked child: locks are not inherited."""
+    _before_fork.update(file for file, times in _held.items() if times)
     _held.clear()
     _guard.release()
 

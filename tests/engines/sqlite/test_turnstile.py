@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from turnlog.engines.sqlite.engine import SqliteEngine
-from turnlog.engines.sqlite.turnstile import Turnstile
+from turnlog.engines.sqlite.turnstile import Turnstile, _Place
 from turnlog.errors import StoreBusy
 from turnlog.events.clock import SystemClock
 from turnlog.held import is_held
@@ -110,10 +110,11 @@ def test_giving_up_takes_the_turn_from_nobody(stands: Stands) -> None:
     still, other, third = stands.one(), stands.one(wait_s=0.05), stands.one()
     with still.passed(), other.passed():
         pass
-    eventually(lambda: not locked(stands.folder / "gate") and not locked(stands.folder / "line"))
+    eventually(lambda: other._place is _Place.AWAY)
     with third.passed():
         stands.enter("other", other).join(WAIT_S)
         assert locked(stands.folder / "gate")
+    eventually(lambda: other._place is _Place.AWAY)
     with other.passed():
         assert locked(stands.folder / "gate")
 
@@ -129,6 +130,31 @@ def test_closing_does_not_wait_for_who_stands_still(stands: Stands) -> None:
         assert locked(stands.folder / "gate")
     eventually(lambda: not locked(stands.folder / "gate") and not locked(stands.folder / "line"))
     eventually(lambda: not _open_files_of(stands.folder / "gate") - {still._gate})
+
+
+def test_who_is_interrupted_while_waiting_leaves_the_line(stands: Stands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P8: Ctrl-C ends the waiting; closing then waits for nobody, and the files are closed once, at the latest by who
+    gets through."""
+    holder, waiter = stands.one(), stands.one()
+    wait_for = waiter._moved.wait_for
+
+    def interrupted(condition: Callable[[], bool], timeout: float | None = None) -> bool:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return wait_for(condition, timeout)
+
+    monkeypatch.setattr(waiter._moved, "wait_for", interrupted)
+    files = (waiter._line, waiter._gate)
+    with holder.passed():
+        with pytest.raises(KeyboardInterrupt), waiter.passed():
+            pytest.fail("it is not its turn")
+        waiter.close()
+    assert waiter._thread is not None
+    waiter._thread.join(WAIT_S)
+    assert not waiter._thread.is_alive()
+    for file in files:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(file)
 
 
 def _open_files_of(path: Path) -> set[int]:

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import apsw
@@ -82,6 +83,7 @@ class SqliteEngine:
         self._files = files = StoreFiles(path)
         self._readers = Readers(lambda: _checked(open_reader(path, vfs, busy_wait_s), files))
         with translated(), ExitStack() as opened:
+            files.refuse_inherited()
             prepare_file(path, vfs)
             opened.callback(self._files.release)
             self._files.hold()
@@ -215,7 +217,7 @@ class SqliteEngine:
         sql = "SELECT owner FROM turn WHERE phase < 2 AND owner IS NOT NULL UNION SELECT owner FROM owner"
         with self._reading() as db:
             owners = [bytes_text(owner) for (owner,) in db.execute(sql)]
-            return [owner for owner in owners if not self._alive(db, owner)][:limit]
+            return list(islice((owner for owner in owners if not self._alive(db, owner)), limit))
 
     def lease_end(self) -> float | None:
         """See `Engine`."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from turnlog import held
-from turnlog.errors import StoreUnavailable
+from turnlog.errors import ForkedLog, StoreUnavailable
 
 
 class StoreFiles:
@@ -24,6 +24,13 @@ class StoreFiles:
             if path not in self._known and (found := _found(path)) is not None:
                 self._known[path] = held.file_id(found)
                 held.hold([self._known[path]])
+
+    def refuse_inherited(self) -> None:
+        """Raise `ForkedLog` for a store that was open when this process was forked: SQLite believes that the locks on
+        it are still held, so it would wait for itself, or write while others take it for unused."""
+        for path in self._names:
+            if (found := _found(path)) is not None and held.was_held_before_fork(found):
+                raise ForkedLog
 
     def release(self) -> None:
         """Let go of the files, once SQLite has closed them."""

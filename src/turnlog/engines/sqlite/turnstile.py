@@ -44,6 +44,7 @@ class Turnstile:
     def __init__(self, store: Path, folder: Path, wait_s: float) -> None:
         self._wait_s = wait_s
         self._line, self._gate = (_open(store, folder / name) for name in ("line", "gate"))
+        self._files: tuple[int, ...] = (self._line, self._gate)
         self._held = [held.file_id(os.fstat(file)) for file in (self._line, self._gate)]
         held.hold(self._held)
         self._guard = threading.Lock()
@@ -70,12 +71,24 @@ class Turnstile:
                 _unlock(self._line)
                 self._place = _Place.INSIDE
                 return True
-            self._place = _Place.WAITING
-            self._send_thread()
-            self._moved.wait_for(lambda: self._place is not _Place.WAITING, self._wait_s)
+            try:
+                self._place = _Place.WAITING
+                self._send_thread()
+                self._moved.wait_for(lambda: self._place is not _Place.WAITING, self._wait_s)
+            except BaseException:  # an interrupt from the keyboard
+                self._turn_away()
+                raise
             if self._place is _Place.WAITING:
                 self._place = _Place.GIVEN_UP
             return self._place is _Place.INSIDE
+
+    def _turn_away(self) -> None:
+        """Who waited goes away. The caller holds the guard."""
+        if self._place is _Place.WAITING:
+            self._place = _Place.GIVEN_UP
+        elif self._place is _Place.INSIDE:
+            self._place = _Place.AWAY
+            _unlock(self._gate)
 
     def _leave(self) -> None:
         with self._guard:
@@ -92,8 +105,10 @@ class Turnstile:
         """Stand in the line whenever the writer has to, in a thread of its own."""
         while True:
             with self._guard:
-                self._moved.wait_for(lambda: self._place in (_Place.WAITING, _Place.CLOSED))
+                # Also for who gave up before this thread had seen it wait: its place in the line is still to be left.
+                self._moved.wait_for(lambda: self._place not in (_Place.AWAY, _Place.INSIDE))
                 if self._is_closed():
+                    self._close_files()
                     return
             fcntl.flock(self._line, fcntl.LOCK_EX)
             fcntl.flock(self._gate, fcntl.LOCK_EX)
@@ -126,8 +141,10 @@ class Turnstile:
             self._thread.join()
 
     def _close_files(self) -> None:
+        """Once, by whoever comes first."""
+        files, self._files = self._files, ()
         # Unlocked explicitly: a child forked a moment ago may not have closed its copy yet.
-        for file in (self._line, self._gate):
+        for file in files:
             _unlock(file)
             os.close(file)
 
@@ -137,7 +154,7 @@ class Turnstile:
         self._moved = threading.Condition(self._guard)
         if self._place is not _Place.CLOSED:
             self._place = _Place.CLOSED
-            for file in (self._line, self._gate):
+            for file in self._files:
                 os.close(file)
 
 
