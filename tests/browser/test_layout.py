@@ -108,6 +108,7 @@ def test_lists_and_quotations_of_other_scripts_begin_on_their_side(chat: Chat, p
     chat.send("Hebrew")
     puppets.take().answer("- שלום עולם\n- שלום\n\n> שלום עולם\n")
     expect(chat.last).to_have_attribute("data-state", "completed")
+    expect(chat.answer.locator("blockquote")).to_be_visible()
     sides = """(dir) => [...document.querySelectorAll(".turn:last-child .answer :is(ul, blockquote)")].map((node) => {
       node.dir = dir;
       const style = getComputedStyle(node);
