@@ -153,7 +153,7 @@ class OwnerAlive(Refused):
 
 @dataclass(eq=False, kw_only=True)
 class NotRetryable(Refused):
-    """Only an interrupted turn that is part of the conversation can be retried."""
+    """Only an interrupted turn can be retried, while it, and its retry if there was one, are in the conversation."""
 
     state: str
 

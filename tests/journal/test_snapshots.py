@@ -18,7 +18,7 @@ from turnlog.journal import snapshots
 from turnlog.journal.log import Log
 from turnlog.journal.traces import covered, fold_settled
 from turnlog.journal.turn import Turn
-from turnlog.limits import SNAPSHOTS_KEPT
+from turnlog.limits import QUEUE_TURNS_MAX, SNAPSHOTS_KEPT
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -131,6 +131,19 @@ def test_the_newest_turns_of_a_thread_are_kept(store: Store) -> None:
     eventually(lambda: stored(engine, "last", "u") is not None)  # whatever reading asked for has been looked at
     kept = [name for name in names if engine.snapshot("t", name) is not None]
     assert kept == names[-SNAPSHOTS_KEPT:]
+
+
+def test_turns_that_wait_take_no_place(store: Store) -> None:
+    """The newest settled turns are kept, however many open ones were submitted after them (P11)."""
+    engine = store.engine()
+    log = store.open()
+    working(log)
+    log.close()  # which settles it
+    log = store.open()
+    for number in range(QUEUE_TURNS_MAX):
+        log.submit("t", "later", turn=f"W{number}", when_busy="queue").result()
+    log.timeline("t", "T")
+    eventually(lambda: stored(engine) is not None)
 
 
 def test_a_turn_settled_by_recovery_gets_one(store: Store) -> None:

@@ -79,6 +79,8 @@ def _advice(error: TurnlogError, store: Store) -> str:
                 f"The key {shell_word(key or '')} already names a message with other content, which is untouched "
                 f"(stored {stored[:12]}, given {given[:12]}). Take a new key for a new message."
             )
+        case NotRetryable(turn=turn, state="interrupted"):
+            return f"Turn {shell_word(turn or '')}, or its retry, was taken back: ask in a new message."
         case NotRetryable(turn=turn, state=state):
             return f"Turn {shell_word(turn or '')} is {state}: only an interrupted turn can be asked again."
         case UnknownTurn(thread=thread, turn=turn):

@@ -18,7 +18,6 @@ from turnlog.errors import (
     Overloaded,
     ThreadImporting,
     TooLarge,
-    TurnHidden,
     TurnlogError,
     UnknownThread,
     UnknownTurn,
@@ -33,7 +32,7 @@ from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
-from turnlog.journal.truncating import cut, hidden_of, shown_turn
+from turnlog.journal.truncating import cut, hidden_of
 from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX, SUBMISSION_BYTES_MAX
 
 WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
@@ -124,6 +123,8 @@ class SubmitJob(Job):
         # One that replaces the others may go over the limit by one: else nothing empties a full queue at once.
         most = QUEUE_TURNS_MAX + (self.when_busy == "replace")
         crowded = state.open and (self.when_busy == "refuse" or len(state.open) >= most)
+        if self.body.retry_of is not None:
+            self._refuse_hidden(state, desk, self.body.retry_of)
         # A known one goes on, so that the engine answers `Duplicate` or `KeyConflict`.
         if not (crowded or about) or self._known(desk):
             return self._seal_submission(state, desk, None)
@@ -133,16 +134,18 @@ class SubmitJob(Job):
 
     def _cut(self, state: ThreadState, desk: Desk) -> ThreadTruncated | None:
         """What takes the edited message out of the conversation, in the same write as the one in its place."""
-        if state.fold is None:
-            raise UnknownThread(thread=self.thread)
-        if self.body.retry_of is not None:
-            try:
-                shown_turn(state, desk, self.body.retry_of, hidden_of(state, desk))
-            except TurnHidden:
-                raise NotRetryable(thread=self.thread, turn=self.body.retry_of, state="interrupted") from None
         if self.body.edit_of is None:
             return None
+        if state.fold is None:
+            raise UnknownThread(thread=self.thread)
         return cut(state, desk, self.body.edit_of, why="edit", open_too=self.when_busy == "replace").body
+
+    def _refuse_hidden(self, state: ThreadState, desk: Desk, turn: str) -> None:
+        """Neither a turn that is no part of the conversation is asked again, nor one whose only retry is none."""
+        hidden = hidden_of(state, desk)
+        rows = [desk.row(self.thread, turn=turn), desk.row(self.thread, retry_of=turn)]
+        if any(row is not None and hidden.by(row.seq_first) is not None for row in rows):
+            raise NotRetryable(thread=self.thread, turn=turn, state="interrupted")
 
     def _seal_submission(self, state: ThreadState, desk: Desk, truncated: ThreadTruncated | None) -> Plan:
         plan = Plan(state, desk.clock.now_us())

@@ -192,8 +192,8 @@ class Log(LogViews, ThreadOperations, Care):
         """Submit an interrupted turn's message again, as its one child; again, it gives that child as `duplicate`.
 
         `agent` is who is asked now, by default who was asked before; `when_busy` is as for `submit`. Raises
-        `NotRetryable` for a turn that is not interrupted or that a truncation has hidden, `UnknownThread`,
-        `UnknownTurn`, or `RecordDamaged` when its message cannot be read.
+        `NotRetryable` for a turn that is not interrupted, or where a truncation has hidden it or that child;
+        `UnknownThread`, `UnknownTurn`, or `RecordDamaged` when its message cannot be read.
         """
         check_when_busy(when_busy)
         view = self.turn_view(thread, turn)

@@ -23,6 +23,7 @@ from turnlog.journal.records import turn_view
 from turnlog.journal.traces import SnapshotGone, StoredTrace, covered, trace_events
 from turnlog.limits import (
     CLOSE_WAIT_S,
+    QUEUE_TURNS_MAX,
     SNAPSHOT_EVENTS_MIN,
     SNAPSHOT_PAUSE_BUSY_S,
     SNAPSHOT_PAUSE_S,
@@ -142,9 +143,8 @@ class Snapshots:
             raise StoreClosed
 
     def _make(self, thread: str, turn: str) -> None:
-        newest = self._engine.turns(thread=thread, limit=SNAPSHOTS_KEPT).rows
-        row = next((row for row in newest if row.turn == turn), None)
-        if row is None or row.phase is not Phase.SETTLED:
+        row = next((row for row in self._newest_settled(thread) if row.turn == turn), None)
+        if row is None:
             return
         view = turn_view(self._engine, row)
         if view.events < SNAPSHOT_EVENTS_MIN or self._stored(row, view):
@@ -155,6 +155,11 @@ class Snapshots:
             fold.event(event)
         shown, entries = fold.trace()
         self._keep(row, covered(row, view), stored_pages(shown, self._in_pieces(entries)))
+
+    def _newest_settled(self, thread: str) -> list[TurnRow]:
+        """The turns whose snapshots are kept. As many open ones as may be stand between them."""
+        newest = self._engine.turns(thread=thread, limit=SNAPSHOTS_KEPT + QUEUE_TURNS_MAX + 1).rows
+        return [row for row in newest if row.phase is Phase.SETTLED][:SNAPSHOTS_KEPT]
 
     def _stored(self, row: TurnRow, view: TurnView) -> bool:
         try:
