@@ -177,7 +177,10 @@ def _act(draw: st.DrawFn, log: Log, turn: str | None) -> None:
 
 
 def _spoil(draw: st.DrawFn, log: Log, turn: str | None) -> None:
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 6)):
+        case 6:
+            raw = draw(st.sampled_from([b"{}", b'{"type":null,"text":"t"}', b'{"type":"message","role":"user"}']))
+            log.item(turn, "", raw=raw)
         case 0:
             log.add(Damaged(problem="torn"), turn, "item" if turn else "thread_item")
         case 1:

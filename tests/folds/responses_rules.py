@@ -35,7 +35,7 @@ def faults(items: Sequence[bytes]) -> list[str]:
     """What an endpoint would say against these items; nothing when it takes them."""
     found = [fault for raw in items for fault in _text_faults(raw)]
     given = read(items)
-    return [*found, *_pair_faults(given), *_reasoning_faults(given)]
+    return [*found, *_shape_faults(given), *_pair_faults(given), *_reasoning_faults(given)]
 
 
 def portable_faults(items: Sequence[bytes]) -> list[str]:
@@ -54,6 +54,16 @@ def portable_faults(items: Sequence[bytes]) -> list[str]:
             if isinstance(part, dict) and part.get("file_id") and "image_url" not in part:
                 found.append("a file of another server")
     return found
+
+
+def _shape_faults(given: Iterable[dict[str, Any]]) -> Iterable[str]:
+    """An item names its type; a message, which alone may go without, has a role and content."""
+    for item in given:
+        if item.get("type", "message") == "message":
+            if not (isinstance(item.get("role"), str) and isinstance(item.get("content"), str | list)):
+                yield "a message without role or content"
+        elif not isinstance(item["type"], str):
+            yield "an item without a type"
 
 
 def _text_faults(raw: bytes) -> Iterable[str]:

@@ -203,6 +203,26 @@ def test_an_orphan_output_is_left_out_and_reported() -> None:
     ]
 
 
+@pytest.mark.parametrize("content", [None, 7])
+def test_what_is_no_item_is_left_out_and_reported(content: Any) -> None:
+    """C26, P4: one object that is no Responses item would make an endpoint refuse all of the history."""
+    simulator = asked()
+    kept = [{"role": "assistant", "content": "short"}, {"type": "of_next_year"}]
+    odd: list[dict[str, Any]] = [
+        {},
+        {"type": None, "text": "t"},
+        {"type": "message", "content": "no role"},
+        {"type": "message", "role": "assistant", "content": content},
+    ]
+    work = simulator.begun()
+    for item in [*kept, *odd]:
+        simulator.event(Item(type=str(item.get("type", "")), raw=encode_json(item)), work.turn)
+    simulator.complete()
+    found = of(simulator)
+    assert [json.loads(item) for item in found.items[1:]] == kept
+    assert [it.why for it in found.omitted] == ["no Responses item"] * len(odd)
+
+
 def test_hosted_calls_need_no_output() -> None:
     """A call without a call id was carried out by the model's own side: nothing is added for it."""
     simulator = asked()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +20,20 @@ def one(raw: bytes, type_: str = "message", **known: Any) -> History:
     return history(log.events, "portable")
 
 
+FIELDS = b'"role":"user","content":"q"'
+"""What makes an object a message."""
+
+
+def first(raw: bytes) -> bytes:
+    """The object with these fields before its own."""
+    return b"{" + FIELDS + b"," * (raw != b"{}") + raw[1:]
+
+
+def last(raw: bytes) -> bytes:
+    """The object with these fields after its own."""
+    return raw[:-1] + b"," * (raw != b"{}") + FIELDS + b"}"
+
+
 @pytest.mark.parametrize(
     ("raw", "kept"),
     [
@@ -31,10 +46,11 @@ def one(raw: bytes, type_: str = "message", **known: Any) -> History:
         (b'{"id":"m"}', b"{}"),
     ],
 )  # fmt: skip
-def test_what_is_kept_is_kept_byte_for_byte(raw: bytes, kept: bytes) -> None:
+@pytest.mark.parametrize("put", [first, last])
+def test_what_is_kept_is_kept_byte_for_byte(put: Callable[[bytes], bytes], raw: bytes, kept: bytes) -> None:
     """P10, C18, C21: ids go with their commas; numbers, spaces, escapes and the order of keys are as stored."""
-    found = one(raw)
-    assert found.items == (kept,)
+    found = one(put(raw))
+    assert found.items == (put(kept),)
     assert found.changed == (0,)
 
 

@@ -61,6 +61,14 @@ def _read_slowly(raw: bytes) -> RawItem | None:
         return None
 
 
+def is_responses_item(item: RawItem) -> bool:
+    """Whether it has what no Responses item is without: a type, and a message a role and content. The type of a message
+    may be left out."""
+    if item.type == "message" or (item.type is None and item.role is not None):
+        return isinstance(item.role, str) and isinstance(item.content, str | list)
+    return isinstance(item.type, str) and item.type != ""
+
+
 def parts_text(content: Any, joint: str = "") -> str:
     """The text of a message's content or of an output: text itself, or its text parts joined; else its JSON."""
     if content is None:

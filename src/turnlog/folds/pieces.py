@@ -19,7 +19,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
     `begun` is the seq with which its turn began, its own without a turn; `place` its seq in that turn, which for the
     agent's form of a submission is the submission's. `section` is equal for the items of one turn, and `attempt` for
-    those of one attempt in it. `format` is as in the log.
+    those of one attempt in it. `format` is as in the log. `whole` tells that it has what each Responses item must have.
     """
 
     seq: int
@@ -33,6 +33,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str | None = None
     format: str = "responses"
     readable: bool = True
+    whole: bool = True
     synthesized: bool = False
 
     @property

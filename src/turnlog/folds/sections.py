@@ -17,7 +17,7 @@ from turnlog.events.kinds import (
     Unknown,
 )
 from turnlog.events.thread_kinds import ThreadCompacted, ThreadTruncated
-from turnlog.folds.items import read_item
+from turnlog.folds.items import is_responses_item, read_item
 from turnlog.folds.pieces import NAMED_BY_ID, Omitted, Piece
 
 
@@ -172,6 +172,7 @@ class Gathering:
             call_id=body.call_id or (body.id if body.type in NAMED_BY_ID else None) or None,
             format=body.format,
             readable=raw is not None,
+            whole=raw is not None and is_responses_item(raw),
             synthesized=isinstance(body, Item) and body.synthesized is not None,
         )
         if in_place:

@@ -3,7 +3,7 @@
 - A call that the client carries out needs exactly one output of its id and type. Where it is missing, the outcome is
   not known, and a neutral output says so, right after the run of calls that the call stands in. A few types have no
   output that claims nothing: such a call is left out.
-- An output without its call is left out.
+- An output without its call is left out, and so is what has no type, or is a message without a role or content.
 - Reasoning must be followed by what it led to, in its own attempt of its own turn; else it is left out, whole. Text
   that stands for an item that never came is not what it led to.
 
@@ -70,6 +70,8 @@ def _why_unfit(piece: Piece) -> str | None:
         return "damaged"
     if piece.format != "responses":
         return f"format {piece.format}"
+    if not piece.whole:
+        return "no Responses item"
     if piece.type in CLIENT_CALLS and piece.call_id is None:
         return "call without a call id"
     return None

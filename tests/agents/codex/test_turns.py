@@ -224,6 +224,27 @@ def test_strange_but_legal_items_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
+    ("item", "part"),
+    [
+        ({"type": "message", "role": "assistant", "content": "plain"}, {"type": "output_text", "text": "plain"}),
+        ({"role": "user", "content": "plain"}, {"type": "input_text", "text": "plain"}),
+        (
+            {"role": "user", "content": [{"type": "input_text", "text": "x"}], "n": 1},
+            {"type": "input_text", "text": "x"},
+        ),
+    ],
+)
+def test_a_message_in_its_short_form_reaches_the_model(item: dict[str, Any], part: dict[str, Any]) -> None:
+    """C26: what endpoints take as a message, and Codex does not, keeps no thread from going on with Codex."""
+    with staged() as stage:
+        stage.log.append_message(THREAD, item).result()
+        ran, _ = run(stage.ask("And now?"))
+        assert ran.state == "completed"
+        given = stage.given()[0]
+        assert (given["role"], given["content"]) == (item["role"], [part])
+
+
+@pytest.mark.parametrize(
     ("content", "given"),
     [
         ("half \ud83d a pair", [{"type": "input_text", "text": "half \ufffd a pair"}]),

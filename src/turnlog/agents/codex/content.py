@@ -1,8 +1,10 @@
-"""What a person submitted, as Codex takes it. Pure."""
+"""What a person submitted, and what a history holds, as Codex takes it. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+import msgspec
 
 from turnlog.agents.codex.steps import json_words
 from turnlog.errors import StartFailed
@@ -44,3 +46,30 @@ def mended(value: Any) -> Any:
     if isinstance(value, dict):
         return {mended(name): mended(one) for name, one in value.items()}
     return value
+
+
+class _Message(msgspec.Struct, omit_defaults=True):
+    """A message whose content may be text and whose type may be left out, which endpoints take and Codex does not."""
+
+    role: str
+    content: str | list[msgspec.Raw]
+    type: str = ""
+    id: str | None = None
+
+
+_message: Final = msgspec.json.Decoder(_Message)
+
+
+def injected(raw: bytes) -> bytes:
+    """An item of a history as Codex takes it: a message with its type and with parts; any other one as it is."""
+    try:
+        message = _message.decode(raw)
+    except msgspec.DecodeError:
+        return raw
+    if message.type not in ("", "message") or (message.type and not isinstance(message.content, str)):
+        return raw
+    if isinstance(message.content, str):
+        part = "output_text" if message.role == "assistant" else "input_text"
+        message.content = [msgspec.Raw(msgspec.json.encode({"type": part, "text": message.content}))]
+    message.type = "message"
+    return msgspec.json.encode(message)

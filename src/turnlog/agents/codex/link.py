@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from turnlog.agents.codex.content import injected
 from turnlog.agents.codex.jsonrpc import Reply, Told, one_line
 from turnlog.agents.codex.process import CodexProcess, Program
 from turnlog.agents.codex.translate import Translator
@@ -153,7 +154,7 @@ async def _start_thread(process: CodexProcess, workspace: Path, model: str | Non
 
 async def _restore(process: CodexProcess, thread: str, history: Iterable[bytes]) -> None:
     """Give a new thread the whole history, in one call: all of it is taken, or nothing."""
-    params = {"threadId": thread, "items": [one_line(item) for item in history]}
+    params = {"threadId": thread, "items": [one_line(injected(item)) for item in history]}
     try:
         reply = await process.connection.request("thread/inject_items", params)
     except TurnlogError as error:
