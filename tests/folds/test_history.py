@@ -187,6 +187,18 @@ def test_a_shell_calls_output_may_be_a_functions() -> None:
     assert of(simulator).added == ()
 
 
+def test_an_output_is_of_the_call_of_its_own_type_first() -> None:
+    """C26: where calls of two kinds have one id, what stands in for one's output is not taken for the other's."""
+    simulator = asked()
+    simulator.call("c1", type_="local_shell_call")
+    simulator.call("c1")
+    simulator.output("c1", type_="local_shell_call_output")
+    simulator.complete()
+    made = of(simulator)
+    assert len(made.added) == 1
+    assert fed_back(made.items) == History(items=made.items)
+
+
 def test_an_orphan_output_is_left_out_and_reported() -> None:
     """An output whose call is missing is not given, and its place is named (C27, P4)."""
     simulator = asked()

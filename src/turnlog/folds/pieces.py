@@ -79,35 +79,45 @@ def output_types(call_type: str) -> tuple[str, ...]:
     return (own,)
 
 
+_RANKS: Final = range(2)
+"""A call has at most two types of outputs, see `output_types`."""
+
+
 class Pairs:
     """Which output answers which call, by index: `outputs` by call, and `orphans` without one.
 
     An output answers the oldest such call of its own turn; where there is none, the newest one of a turn before (a call
-    that waited for a person is carried out when another turn goes on with it).
+    that waited for a person is carried out when another turn goes on with it). Calls whose own output has another type
+    come after those whose own it is.
     """
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.outputs: dict[int, int] = {}
         self.orphans: list[int] = []
-        self._own: dict[tuple[str, str, int], deque[int]] = {}
-        self._all: dict[tuple[str, str], list[int]] = {}
+        self._own: dict[tuple[int, str, str, int], deque[int]] = {}
+        self._all: dict[tuple[int, str, str], list[int]] = {}
         for at, piece in enumerate(pieces):
             call_id = piece.call_id or ""
             if piece.awaits_output:
-                for output_type in output_types(piece.type):
-                    self._own.setdefault((output_type, call_id, piece.section), deque()).append(at)
-                    self._all.setdefault((output_type, call_id), []).append(at)
+                for rank, output_type in enumerate(output_types(piece.type)):
+                    self._own.setdefault((rank, output_type, call_id, piece.section), deque()).append(at)
+                    self._all.setdefault((rank, output_type, call_id), []).append(at)
             elif is_call_output(piece.type):
                 self._answer(at, piece, call_id)
 
     def _answer(self, at: int, output: Piece, call_id: str) -> None:
-        own = self._own.get((output.type, call_id, output.section), deque())
-        while own and own[0] in self.outputs:
-            own.popleft()
-        every = self._all.get((output.type, call_id), [])
-        while every and every[-1] in self.outputs:
-            every.pop()
-        if own or every:
-            self.outputs[own.popleft() if own else every.pop()] = at
-        else:
-            self.orphans.append(at)
+        for rank in _RANKS:
+            own = self._own.get((rank, output.type, call_id, output.section), deque())
+            while own and own[0] in self.outputs:
+                own.popleft()
+            if own:
+                self.outputs[own.popleft()] = at
+                return
+        for rank in _RANKS:
+            every = self._all.get((rank, output.type, call_id), [])
+            while every and every[-1] in self.outputs:
+                every.pop()
+            if every:
+                self.outputs[every.pop()] = at
+                return
+        self.orphans.append(at)
