@@ -80,6 +80,21 @@ def test_a_title_is_given_and_given_back(log: Log) -> None:
     assert log.thread("t").title == "First words"
 
 
+@pytest.mark.parametrize("given", ["", "First words", "Notes"])
+def test_a_title_that_a_thread_has_is_not_written_again(log: Log, given: str) -> None:
+    """Giving a thread the title it has, its first message's by an empty one too, writes nothing; the receipt has the
+    head."""
+    answered(log, "First words")
+    if given == "Notes":
+        log.rename("t", given).result()
+    head = log.thread("t").head
+    assert log.rename("t", f" {given} ").result() == head
+    assert log.thread("t").head == head
+    answered(log, "Second words")
+    log.rename("t", "").result()
+    assert log.thread("t").title == "First words"
+
+
 @pytest.mark.parametrize("title", ["a\nb", "a\u2028b", "a\x85b", 7])
 def test_a_title_is_one_line(log: Log, title: Any) -> None:
     """What is not one line of text is no title."""

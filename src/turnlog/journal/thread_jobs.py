@@ -71,7 +71,8 @@ class RenameJob(ThreadJob):
 
     def body_for(self, state: ThreadState, desk: Desk) -> KnownBody | None:
         """See `ThreadJob`."""
-        return self.body
+        assert state.fold is not None
+        return None if state.fold.title == (self.body.title or state.fold.first) else self.body
 
 
 @dataclass(kw_only=True, eq=False, slots=True)

@@ -38,7 +38,7 @@ class ThreadOperations(LogParts):
         return self._writer.put(ThreadItemJob(thread=check_thread_id(thread), body=body, size_bytes=len(body.raw)))
 
     def rename(self, thread: str, title: str, *, by: str | None = None) -> Receipt[int]:
-        """Give a thread a title; gives the seq. An empty one gives the title back to the first message.
+        """Give a thread a title; gives the seq, or the head if it has it. "" gives the title back to the first message.
 
         Raises `InvalidInput` or `TooLarge` at once unless it is one line of at most `TITLE_GIVEN_CHARS_MAX` characters.
         """
