@@ -14,6 +14,8 @@ from starlette.responses import Response
 
 from turnlog import errors
 from turnlog.limits import SUBMISSION_BYTES_MAX
+from turnlog.web.http_problems import http_problem_document
+from turnlog.web.page.refusals import refusal
 from turnlog.web.problems import STATUSES, problem_document, turnlog_problem
 
 from .sites import app_of, asked
@@ -123,6 +125,42 @@ def test_people_are_not_told_the_names_of_things(kind: type[errors.TurnlogError]
         assert "some" not in told
         assert "_MAX" not in told
         assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_people_are_told_what_to_do(kind: type[errors.TurnlogError]) -> None:
+    """Whatever error a person meets on a page, it is said in words of its own, and what can be done about it."""
+    sentence, advice = refusal({**problem_document(made(kind)), "detail": "for programs"})
+    assert sentence != "for programs"
+    assert sentence.endswith(".")
+    assert advice.endswith(".")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 408, 413, 415, 421, 500, 503])
+def test_people_are_told_what_to_do_about_http(status: int) -> None:
+    """Whatever the guard and the routes refuse is said to a person in plain words, with what can be done about it."""
+    sentence, advice = refusal(http_problem_document(status, "for programs"))
+    assert sentence != "for programs"
+    assert advice.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("limit", "path", "words"),
+    [
+        ("SUBMISSION_BYTES_MAX", "/t/t/turns", "Your message is too long"),
+        ("TITLE_GIVEN_CHARS_MAX", "/t/t/title", "This title is too long: at most 200 characters"),
+        ("TRUNCATIONS_MAX", "/t/t/turns/u/undo", "were taken back 1,000 times"),
+        ("TURN_ID_BYTES_MAX", "/t/t/turn/u", "is not one that this server has made"),
+        (None, "/t/t/title", "This title is too long"),
+    ],
+)
+def test_what_is_too_large_is_named(limit: str | None, path: str, words: str) -> None:
+    """What is too large is said in the words of what it is: a title's are not those of a message."""
+    error: Exception = HTTPException(413)
+    if limit is not None:
+        error = errors.TooLarge(field="x", limit=limit, limit_value=7)
+    app = raising(error, "/{any:path}")
+    assert words in asked(app, "GET", path, headers={"accept": "text/html"}).text
 
 
 def test_a_message_that_is_too_long_is_told_so() -> None:

@@ -15,6 +15,7 @@ from turnlog.events.codec import json_line
 from turnlog.web.http_problems import PROBLEM_JSON, http_problem_document, retry_after
 from turnlog.web.page.refusals import refusal
 from turnlog.web.page.rendering import document as page
+from turnlog.web.page.resending import resend, thread_page
 from turnlog.web.site import site_of
 
 STATUSES: Final[dict[type[TurnlogError], int]] = {
@@ -113,11 +114,13 @@ async def unexpected_problem(request: Request) -> Response:
 def _answer(request: Request, document: dict[str, Any], headers: dict[str, str]) -> Response:
     path = request.scope["path"]
     if wants_page(request):
-        sentence, advice = refusal(document)
-        content, media = page("problem", title=sentence, advice=advice).encode(), "text/html; charset=utf-8"
+        sentence, advice = refusal(document, path)
+        again, back = resend(request, document), thread_page(path, document)
+        html = page("problem", title=sentence, advice=advice, again=again, back=back)
+        content, media = html.encode(), "text/html; charset=utf-8"
     else:
         if path == "/t" or path.startswith("/t/"):  # The script of a page shows it to a person.
-            document = {**document, "detail": refusal(document).sentence}
+            document = {**document, "detail": refusal(document, path).sentence}
         content, media = json_line(document) + b"\n", PROBLEM_JSON
     return Response(content, document["status"], headers, media)
 

@@ -176,8 +176,8 @@ def test_a_turn_that_is_asked_again_folds_away() -> None:
 
 
 def test_what_is_taken_back_folds_away() -> None:
-    """Turns that a truncation or an edit takes out become one line each, also on pages that had them whole, and what
-    belongs to no turn goes; what was edited is asked below (P9)."""
+    """Neighbours that a truncation or an edit takes out become one line, in which each is found by its question, also
+    on pages that had them whole; what belongs to no turn goes, and what was edited is asked below (P9)."""
     thread = Simulator()
     thread.message("stays")
     thread.complete()
@@ -189,10 +189,34 @@ def test_what_is_taken_back_folds_away() -> None:
     check_every_cut(thread)
     page = Page(html(fresh(thread.frames)))
     assert "stays" in page.find("turn-turn-1").text
-    for gone in ("turn-turn-2", "turn-turn-3"):
-        assert "This message was taken back." in page.find(gone).text
-        assert "answer" not in page.find(gone).text
+    line = page.find("taken-turn-2")
+    assert line.tag == "details"
+    assert line.text == "2 turns taken backquestionquestion"
+    assert [node.attributes["href"] for node in line.walk() if node.tag == "a"] == [
+        f"/t/t/turn/turn-{number}" for number in (2, 3)
+    ]
     assert "aside 1" not in page.thread.text
+    assert "changed here" not in page.thread.text
+
+
+def test_what_is_taken_back_again_joins_its_neighbours() -> None:
+    """Lines of turns that were taken back become one when what lay between them is taken back too, and one that has
+    lost its oldest turn to the page before tells how many are left (P9)."""
+    thread = Simulator()
+    for number in range(5):
+        thread.message(f"answer {number}")
+        thread.complete()
+    thread.truncate("turn-5")
+    thread.message("more")
+    thread.complete()
+    thread.truncate("turn-4")
+    check_every_cut(thread)
+    shown = Page(html(fresh(thread.frames)))
+    assert shown.find("sum-taken-turn-4").text == "3 turns taken back"
+    thread.message("and more")
+    thread.complete()
+    check_every_cut(thread, WINDOW)
+    assert Page(html(fresh(thread.frames, WINDOW))).find("sum-taken-turn-5").text == "2 turns taken back"
 
 
 def test_the_oldest_turn_leaves_the_page() -> None:

@@ -16,7 +16,7 @@ from tests.web.page.dom import Node, Page
 from turnlog.agents.protocol import AgentFactory
 from turnlog.events.clock import SystemClock
 from turnlog.events.kinds import Requested
-from turnlog.limits import TRACE_ROWS_SHOWN
+from turnlog.limits import SUBMISSION_BYTES_MAX, TRACE_ROWS_SHOWN
 from turnlog.testing.scripted_agent import ScriptedAgent
 from turnlog.web.app import create_app
 from turnlog.web.guard import Guard
@@ -153,13 +153,15 @@ def test_a_message_is_edited_and_taken_back() -> None:
         await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(first.turn)}")
         assert any(node.tag == "textarea" and node.text.strip() == "first words" for node in browser.page.root.walk())
         await browser.send(browser.form("/turns"), content="better words")
-        assert "better words" in browser.page.thread.text and "first words" not in browser.page.thread.text
+        (second,) = [row for row in browser.log.turns(row.thread).rows if row.turn != first.turn]
+        assert "better words" in browser.page.find(f"turn-{second.turn}").text
+        assert browser.page.find(f"taken-{first.turn}").text == "1 turn taken backfirst words"
         await settled(browser.log, row.thread)
         second = browser.log.turns(row.thread).rows[0]
         assert second.edit_of == first.turn
         await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(second.turn)}")
         await browser.send(browser.form("/undo"))
-        assert browser.page.thread.text.count("This message was taken back.") == 2
+        assert "2 turns taken back" in browser.page.thread.text
         await browser.open(f"/t/{path_id(row.thread)}/turn/{path_id(second.turn)}")
         assert "better words" in browser.page.thread.text and "no part of the conversation" in browser.page.root.text
         assert not [node for node in browser.page.root.walk() if node.tag == "textarea"]
@@ -184,11 +186,144 @@ def test_a_thread_is_copied_renamed_and_pinned() -> None:
             await browser.send(form)
         assert "question" in browser.page.thread.text
         (copy,) = [each for each in browser.log.threads().rows if each.thread != row.thread]
-        await browser.send(browser.form("/settings"), title="Notes", pinned="1")
-        await browser.send(browser.form("/settings"), title="Notes", pinned="1")
+        for _ in range(2):
+            await browser.send(browser.form("/title"), title="Notes")
+        await browser.send(browser.form("/pin"))
         assert (browser.log.thread(copy.thread).title, browser.log.thread(copy.thread).pinned) == ("Notes", True)
         assert [event.kind for event in browser.log.events(copy.thread)].count("thread_renamed") == 1
         assert "Pinned" in (await browser.open("/")).find(f"thread-{copy.thread}").text
+        await browser.open(f"/t/{copy.thread}")
+        await browser.send(browser.form("/pin"))
+        assert not browser.log.thread(copy.thread).pinned
+
+    run(play)
+
+
+def test_a_page_of_before_takes_no_title_back() -> None:
+    """Of a page that shows an older title and an older pin, each form sends its own: one takes nothing of the other
+    back, and a title that is as it was shown is not saved over another one."""
+
+    async def play(browser: Reader) -> None:
+        await (await browser.log.submit("t", "question")).interrupt("failed")
+        await browser.open("/t/t")
+        title, pin = browser.form("/title"), browser.form("/pin")
+        await browser.log.rename("t", "Another tab's")
+        await browser.send(title, title="question")
+        await browser.send(pin)
+        assert (browser.log.thread("t").title, browser.log.thread("t").pinned) == ("Another tab's", True)
+        await browser.send(title, title="A new one")
+        assert (browser.log.thread("t").title, browser.log.thread("t").pinned) == ("A new one", True)
+        head = browser.log.thread("t").head
+        for given in ({"title": "A new one"}, {"title": "question", "shown": "question"}):
+            await browser.client.post("/t/t/title", data=given)
+        assert browser.log.thread("t").head == head
+
+    run(play)
+
+
+async def refused(browser: Reader, action: str, **fields: str) -> Node:
+    """Send a form that is refused; the form with what was typed that stands on the page of the refusal."""
+    response = await browser.client.post(action, data=fields, headers={"accept": "text/html"})
+    assert response.status_code >= 400
+    browser.page = Page(response.text)
+    return browser.form(action)
+
+
+def typed(form: Node) -> str:
+    """What stands in a form's field for text."""
+    (field,) = [it for it in form.walk() if it.tag == "textarea" or it.attributes.get("type") == "text"]
+    return field.attributes.get("value", field.text.removeprefix("\n"))
+
+
+WORDS = "better words\n<script>&amp;"
+
+
+def test_a_refused_edit_keeps_its_words() -> None:
+    """The page that refuses an edit has its text, and sends it again: as the edit it was where that may go well later,
+    as a message of its own where what it was to replace is gone, once however often it is sent."""
+
+    async def play(browser: Reader) -> None:
+        turn = await browser.log.submit("t", "first words")
+        await turn.interrupt("failed")
+        later = await browser.log.submit("t", "later")
+        fields = {"content": WORDS, "key": "k", "edit_of": turn.id}
+        form = await refused(browser, "/t/t/turns", **fields)
+        assert "still being written" in browser.page.root.text
+        assert typed(form) == WORDS
+        hidden = {it.attributes["name"]: it.attributes["value"] for it in form.walk() if it.tag == "input"}
+        assert hidden == {"key": "k", "edit_of": turn.id}
+        await later.interrupt("failed")
+        await browser.log.truncate("t", turn.id)
+        form = await refused(browser, "/t/t/turns", **fields)
+        assert "already edited or taken back" in browser.page.root.text
+        assert "Send as a new message" in form.text
+        assert "/t/t" in [it.attributes.get("href") for it in browser.page.root.walk()]
+        for _ in range(2):
+            await browser.send(form, content=typed(form))
+        assert WORDS in browser.page.thread.text
+        assert len(browser.log.turns("t").rows) == 3
+
+    run(play)
+
+
+@pytest.mark.parametrize("path", ["/t", "/t/t/turns"])
+def test_a_refused_message_keeps_its_words(path: str) -> None:
+    """A message that is too long, and one whose key names another, stand whole on the page that refuses them, and are
+    sent from there."""
+
+    async def play(browser: Reader) -> None:
+        long = "x" * (SUBMISSION_BYTES_MAX + 1)
+        form = await refused(browser, path, content=long, key="k")
+        assert typed(form) == long
+        assert "Your message is too long" in browser.page.root.text
+        await browser.send(form, content="first")
+        form = await refused(browser, path, content=WORDS, key="k")
+        assert typed(form) == WORDS
+        await browser.send(form, content=typed(form))
+        assert WORDS in browser.page.thread.text
+        rows = [row for it in browser.log.threads().rows for row in browser.log.turns(it.thread).rows]
+        assert sorted(row.preview for row in rows) == ["better words\n<script>&amp;", "first"]
+
+    run(play)
+
+
+def test_a_refused_title_keeps_its_words() -> None:
+    """A title that is too long, or has more than a line, is refused in words for titles, and can be changed there."""
+
+    async def play(browser: Reader) -> None:
+        await (await browser.log.submit("t", "question")).interrupt("failed")
+        for title, words in (("ü" * 201, "This title is too long: at most 200 characters"), ("a\u2028b", "one line")):
+            form = await refused(browser, "/t/t/title", title=title, shown="question")
+            assert typed(form) == title
+            assert words in browser.page.root.text
+            assert "bytes" not in browser.page.root.text
+            await browser.send(form, title=words)
+            assert browser.log.thread("t").title == words
+
+    run(play)
+
+
+def test_what_changes_a_message_stands_beside_it() -> None:
+    """Each settled turn of a thread's page leads to the forms of its own page that edit it, take it back and fork it;
+    `Edit` opens the form, and stands only beside what is text alone."""
+
+    async def play(browser: Reader) -> None:
+        file = {"name": "a.txt", "bytes": 3}
+        await (await browser.log.submit("t", "words", turn="a")).interrupt("failed")
+        await (await browser.log.submit("t", "words", turn="b", attachments=[file])).interrupt("failed")
+        await browser.log.submit("t", "words", turn="c")
+        page = await browser.open("/t/t")
+        links = [it.attributes.get("href", "") for it in page.thread.walk()]
+        assert [link for link in links if "#" in link] == [
+            *(f"/t/t/turn/a{end}" for end in ("?edit#edited", "#undo", "#fork")),
+            *(f"/t/t/turn/b{end}" for end in ("#undo", "#fork")),
+        ]
+        page = await browser.open("/t/t/turn/a?edit")
+        assert page.find("edited").parent is browser.form("/t/t/turns")
+        assert [it.attributes["open"] for it in page.root.walk() if it.tag == "details"] == [""]
+        assert page.find("undo").parent is browser.form("/undo")
+        assert page.find("fork").parent is browser.form("/fork")
+        assert "more than text" in (await browser.open("/t/t/turn/b?edit")).root.text
 
     run(play)
 

@@ -15,11 +15,12 @@ from turnlog.journal import shapes
 from turnlog.journal.jobs import WhenBusy
 from turnlog.journal.turn import Turn
 from turnlog.limits import FORM_FIELDS_MAX
-from turnlog.web.answer import accepted, read, submitted
+from turnlog.web.answer import accepted, submitted
 from turnlog.web.input import path_of
 from turnlog.web.page.endings import BY
 from turnlog.web.page.markup import dom_id
 from turnlog.web.page.naming import DECISIONS
+from turnlog.web.page.resending import keep
 from turnlog.web.paths import path_id
 from turnlog.web.site import site_of
 
@@ -44,6 +45,7 @@ async def _form(request: Request, *known: str) -> dict[str, str]:
         if name in form:
             raise InvalidInput(field=name, problem="is given twice")
         form[name] = value
+    keep(request, form)
     return form
 
 
@@ -103,7 +105,7 @@ async def undo(request: Request) -> Response:
     await _form(request)
     thread, turn = path_of(request, "thread"), path_of(request, "turn")
     await site_of(request).log.truncate(thread, turn, by=BY)
-    return _page(thread, turn)
+    return RedirectResponse(f"/t/{path_id(thread)}", _SEE_OTHER)
 
 
 async def fork(request: Request) -> Response:
@@ -116,15 +118,27 @@ async def fork(request: Request) -> Response:
     return RedirectResponse(f"/t/{path_id(copied.thread)}", _SEE_OTHER)
 
 
-async def settings(request: Request) -> Response:
-    """Give a thread a title, and pin it or let it go; what is as it was is not written again."""
-    thread, form = path_of(request, "thread"), await _form(request, "title", "pinned")
-    log = site_of(request).log
-    row = await read(request, lambda log: log.thread(thread))
-    if (title := form.get("title", row.title)) != row.title:
-        await log.rename(thread, title, by=BY)
-    await log.pin(thread, "pinned" in form, by=BY)
-    return RedirectResponse(f"/t/{path_id(thread)}", _SEE_OTHER)
+async def title(request: Request) -> Response:
+    """Give a thread a title. One that is sent as it was shown takes nothing back that was done meanwhile."""
+    thread, form = path_of(request, "thread"), await _form(request, "title", "shown")
+    if "title" not in form:
+        raise InvalidInput(field="body", problem="has no title")
+    if form["title"] != form.get("shown"):
+        await site_of(request).log.rename(thread, form["title"], by=BY)
+    return _settings(thread)
+
+
+async def pin(request: Request) -> Response:
+    """Pin a thread, or let it go: `pinned` is 1 or 0."""
+    thread, form = path_of(request, "thread"), await _form(request, "pinned")
+    if form.get("pinned") not in ("0", "1"):
+        raise InvalidInput(field="pinned", problem="must be 0 or 1")
+    await site_of(request).log.pin(thread, form["pinned"] == "1", by=BY)
+    return _settings(thread)
+
+
+def _settings(thread: str) -> Response:
+    return RedirectResponse(f"/t/{path_id(thread)}#settings", _SEE_OTHER)
 
 
 async def interrupt(request: Request) -> Response:

@@ -10,7 +10,7 @@
         section#turn-T (s)       .turn  [data-state] = the turn's state  [data-turn] = its id in paths
                                  [data-asks] where it waits for a person  [aria-label] = how its question begins
           div#ask-T (s)          .ask
-            header#who-T         h2#h-T, time
+            header#who-T         h2#h-T, .change once it has settled: links to the forms of its own page, time
             div#text-T (s)       .text, pre-wrap; span#text-T:n
             ul#files-T           attachments
           details#trace-T (s)    .trace  [data-state]=running|settled, [data-src] when settled, open while it runs
@@ -35,6 +35,8 @@
                                  div.asked for each entry that waits for a person
           footer#foot-T          .foot, of settled turns
         section#turn-T.retried   of a turn that was asked again, or taken back: only p#retried-T
+        details#taken-T (s)      .taken: neighbours that were taken back, T the first of them: summary#sum-taken-T, and
+                                 their section#turn-T.retried
         section#loose-S (s)      .turn.loose: header#who-loose-S, then div#msg-loose-S (s) or div#text-loose-S (s)
         p#note-S                 .notice about a record of no turn
 
@@ -121,7 +123,8 @@ class TurnLayout:
         """One line for a turn that is no part of the conversation any more."""
         id_ = f"retried-{self._tid}"
         if shown.hidden:
-            return leaf("hidden", id_, href=self._place.page)
+            asked = "" if shown.ask is None else one_line(shown.ask.text)
+            return leaf("hidden", id_, href=self._place.page, asked=asked)
         return leaf("retried", id_, tid=self._tid, end=_end(shown), unknown=_unknown(shown), href=self._place.page)
 
     def _children(self, shown: TurnShown, rows: Sequence[Element] | None) -> Iterable[Element]:
@@ -140,7 +143,9 @@ class TurnLayout:
         return leaf(name, f"{name}-{self._tid}", tid=self._tid, **values)
 
     def _ask(self, shown: TurnShown) -> Element:
-        children = [self._leaf("who", at=shown.view.submitted_at)]
+        whole = shown.ask is not None and not shown.ask.attachments
+        href = None if self._alone or shown.view.state not in TERMINAL else self._place.page
+        children = [self._leaf("who", at=shown.view.submitted_at, href=href, edit=whole)]
         if shown.ask is not None:
             children.append(plain("div", f"text-{self._tid}", shown.ask.text, class_="text", dir="auto"))
             if files := shown.ask.attachments:

@@ -15,7 +15,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from turnlog.errors import CursorUnprovable, InvalidInput, RecordDamaged, UnknownTurn
-from turnlog.events.ids import RandomIds
 from turnlog.journal.documents import cursor_of, cursor_text
 from turnlog.journal.follow import is_seq
 from turnlog.journal.log import Log
@@ -28,6 +27,7 @@ from turnlog.web.page.live import LivePage
 from turnlog.web.page.markup import dom_id, page_html
 from turnlog.web.page.naming import one_line
 from turnlog.web.page.rendering import document, trusted
+from turnlog.web.page.resending import fresh_key
 from turnlog.web.page.thread_view import ThreadPage, load
 from turnlog.web.page.turn_page import trace_rows, turn_page
 from turnlog.web.paths import path_id
@@ -38,16 +38,10 @@ from turnlog.web.stream.sse import EventStream
 
 _STATIC: Final = Path(__file__).parent / "static"
 _TYPES: Final[Mapping[str, str]] = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-_ids: Final = RandomIds()
 
 
 def _page(name: str, **values: Any) -> Response:
     return HTMLResponse(document(name, **values))
-
-
-def _key(request: Request) -> str:
-    """A fresh key for one form: sent twice, it is one submission."""
-    return _ids.turn_id(site_of(request).clock.now_us())
 
 
 # --- pages -------------------------------------------------------------------------------------------------------
@@ -61,7 +55,7 @@ async def threads(request: Request) -> Response:
     page = await read(request, lambda log: log.threads(limit=PAGE_ROWS, before=before))
     rows = await read(request, lambda log: [_thread_row(log, row) for row in page.rows])
     older = cursor_text(page.next)
-    values = {"first": before is None, "action": "/t", "new": True, "key": _key(request)}
+    values = {"first": before is None, "action": "/t", "new": True, "key": fresh_key(request)}
     return _page("threads", rows=rows, older=older and f"/?before={older}", **values)
 
 
@@ -105,7 +99,7 @@ async def thread(request: Request) -> Response:
         status=_status(page),
         action=f"{newest}/turns",
         new=False,
-        key=_key(request),
+        key=fresh_key(request),
         newest=newest,
     )
 
@@ -140,7 +134,7 @@ async def _live(pages: Shared[LivePage], name: str, after: int) -> AsyncGenerato
 
 async def turn(request: Request) -> Response:
     """One turn with its whole trace."""
-    check_query(request, {"from"})
+    check_query(request, {"from", "edit"})
     name, id_ = path_of(request, "thread"), path_of(request, "turn")
     start = request.query_params.get("from", "0")
     if not is_seq(start):
@@ -155,8 +149,10 @@ async def turn(request: Request) -> Response:
         running=page.running,
         hidden=page.hidden,
         text=page.text,
+        edit="edit" in request.query_params,
         turn=id_,
-        key=_key(request),
+        at_turn=dom_id(id_),
+        key=fresh_key(request),
         base=f"/t/{path_id(name)}/turns/{path_id(id_)}",
         newest=f"/t/{path_id(name)}",
     )
@@ -198,7 +194,8 @@ ROUTES: Final = [
     Route("/t", forms.begin, methods=["POST"]),
     Route("/t/{thread}", thread),
     Route("/t/{thread}/stream", stream),
-    Route("/t/{thread}/settings", forms.settings, methods=["POST"]),
+    Route("/t/{thread}/title", forms.title, methods=["POST"]),
+    Route("/t/{thread}/pin", forms.pin, methods=["POST"]),
     Route("/t/{thread}/turns", forms.submit, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/interrupt", forms.interrupt, methods=["POST"]),
     Route("/t/{thread}/turns/{turn}/retry", forms.retry, methods=["POST"]),

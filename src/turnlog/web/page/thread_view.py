@@ -16,6 +16,7 @@ from turnlog.limits import PAGE_LOOSE, PAGE_TURNS
 from turnlog.web.page.fragments import TurnLayout, loose_element
 from turnlog.web.page.markup import Element, shell
 from turnlog.web.page.rendering import leaf
+from turnlog.web.page.taken import Taken
 from turnlog.web.page.view import TurnSource
 from turnlog.web.paths import path_id
 
@@ -56,6 +57,7 @@ class ThreadPage:
         self._turns_max = turns_max
         self._turns: dict[str, _Shown] = {}
         self._loose: dict[int, Element] = {}
+        self._taken = Taken()
         self._loose_gone = 0
         self._changed: set[str] = set()
         for turn, seq in sorted(turns, key=lambda pair: pair[1]):
@@ -80,6 +82,7 @@ class ThreadPage:
         body = event.body
         if isinstance(body, ThreadTruncated):
             self.hide(body.after, event.seq)
+            return  # The line of what it took out tells of it.
         if event.turn is None:
             about = body.of if isinstance(body, ThreadLate) else None
             if about is not None:
@@ -147,7 +150,7 @@ class ThreadPage:
             if shown.element is not None and (shown.source.open or shown.source.touched > seq)
         }
         loose = {element.id for place, element in self._loose.items() if place > seq}
-        return sections | loose | {"earlier-link", "loose-more", "empty"}
+        return sections | loose | self._taken.ids | {"earlier-link", "loose-more", "empty"}
 
     def elements(self) -> list[Element]:
         """What stands in `main#thread`."""
@@ -161,9 +164,13 @@ class ThreadPage:
 
     def _ordered(self) -> list[Element]:
         """Turns and what belongs to none, each where it began."""
-        placed = [(it.source.seq_first, it.element) for it in self._turns.values() if it.element is not None]
-        placed += self._loose.items()
-        ordered = [element for _, element in sorted(placed, key=lambda pair: pair[0])]
+        placed = [
+            (it.source.seq_first, it.element, it.source.hidden) for it in self._turns.values() if it.element is not None
+        ]
+        placed += [(seq, element, False) for seq, element in self._loose.items()]
+        ordered = self._taken.folded(
+            (element, hidden) for _, element, hidden in sorted(placed, key=lambda place: place[0])
+        )
         return [leaf("others_more", "loose-more"), *ordered] if self._loose_gone >= self.first else ordered
 
     def _lay_out(self) -> None:

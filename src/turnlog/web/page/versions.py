@@ -53,21 +53,26 @@ class Versions:
         """Take the page as it is now: leaves, and shells whose children are its tops."""
         self.version += 1
         tops: dict[str, _Top] = {}
+        # What was a top of its own, or in one, may be in another one now, and keep what it had.
+        stay = {child.id for one in page for child in (one.children or [one])}
+        gone = [top for id_, top in self._tops.items() if id_ not in stay]
         for one in page:
             if one.children is None:
-                tops[one.id] = self._top(one, "thread")
+                tops[one.id] = self._top(one, "thread", gone)
                 continue
             for child in one.children:
-                tops[child.id] = self._top(child, one.id)
+                tops[child.id] = self._top(child, one.id, gone)
             known = self._orders.get(one.id, _NEW)
             self._orders[one.id] = self._order(known, tuple(child.id for child in one.children))
         self._tops = tops
 
-    def _top(self, element: Element, parent: str) -> _Top:
+    def _top(self, element: Element, parent: str, gone: Sequence[_Top]) -> _Top:
         known = self._tops.get(element.id)
         if known is not None and known.element is element:
             return known
         old, orders = ({}, {}) if known is None else (known.fragments, known.orders)
+        for top in gone:
+            old, orders = old | top.fragments, orders | top.orders
         fragments: dict[str, tuple[Fragment, int]] = {}
         ids: dict[str, list[str]] = {}
         for fragment in flat([element], parent):

@@ -95,6 +95,11 @@ class TurnSource:
         return self._settled is None
 
     @property
+    def hidden(self) -> bool:
+        """Whether the turn was taken out of the conversation."""
+        return self._hidden
+
+    @property
     def waiting(self) -> bool:
         """Whether the turn waits to be started."""
         return self._settled is None and not self._started

@@ -2,6 +2,7 @@
 // it is; nothing typed is lost, and nothing is sent twice: a key stays the same until the server has acknowledged it.
 
 const ARRIVED = "An earlier version of this message had already arrived. Send again to add this one.";
+const GONE = "Not sent: this message was already edited or taken back. Send again to add yours as a new one.";
 
 /** A new submission's key. `crypto.randomUUID` is missing on plain HTTP from another machine. */
 function newKey() {
@@ -49,14 +50,17 @@ export function compose(form, sent) {
   const key = /** @type {HTMLInputElement} */ (form.elements.namedItem("key"));
   const error = /** @type {HTMLElement} */ (form.querySelector("[data-error]"));
   const bytesMax = Number(form.dataset.bytesMax);
-  const place = `turnlog ${form.action}`;
+  const place = `turnlog ${form.dataset.compose || ""} ${form.action}`;
   const remember = () => {
-    if (field.value) sessionStorage.setItem(place, JSON.stringify([key.value, field.value]));
+    if (field.value && field.value !== field.defaultValue) sessionStorage.setItem(place, JSON.stringify([key.value, field.value]));
     else sessionStorage.removeItem(place);
   };
   const [oldKey, oldText] = JSON.parse(sessionStorage.getItem(place) ?? "[]");
   // Some browsers bring the text back by themselves, but not the key it was sent with.
-  if (oldText && (!field.value || field.value === oldText)) [key.value, field.value] = [oldKey, oldText];
+  if (oldText && [oldText, field.defaultValue].includes(field.value)) {
+    [key.value, field.value] = [oldKey, oldText];
+    form.closest("details")?.setAttribute("open", "");
+  }
   let sending = false;
   let unreached = false; // Said of a server that may be back.
 
@@ -85,10 +89,13 @@ export function compose(form, sent) {
     form.removeAttribute("aria-busy");
     unreached = Boolean(again);
     const arrived = type?.endsWith("key-conflict");
+    const gone = type?.endsWith("turn-hidden");
     if (!wrong || arrived) key.value = newKey();
+    if (arrived || gone) form.querySelector("[name=edit_of]")?.remove(); // What it was to replace is not there any more.
     if (!wrong && field.value.startsWith(text)) field.value = field.value.slice(text.length);
     remember();
     if (arrived) say(error, ARRIVED);
+    else if (gone) say(error, GONE);
     else if (wrong) say(error, `Not sent: ${wrong} Your text is kept${again ? "; send it again." : "."}`);
     else if (form.hasAttribute("data-new")) location.assign(`/t/${thread}`);
     else {

@@ -92,6 +92,8 @@ function keepEarlier([name, parent, ids]) {
   for (const turn of [...($("#turns")?.children ?? [])]) {
     if (ids.includes(turn.id)) break;
     earlier.append(turn);
+    const line = turn.matches(".taken") && $("summary", turn); // What stays of its turns is in another line by now.
+    if (line) line.textContent = `${turn.children.length - 1} turn${turn.children.length > 2 ? "s" : ""} taken back`;
   }
 }
 
@@ -127,7 +129,9 @@ async function take(frame) {
   look(true);
   tick();
   // What was in use is gone: who used it by keys goes on from the turn it was in.
-  if (turn && !focused?.checkVisibility()) focus($(".notice", turn) ?? $(".sum", turn) ?? $("#content"));
+  const line = turn?.closest(".taken");
+  const next = line ? "summary" : ".notice, .sum";
+  if (turn && !focused?.checkVisibility()) focus($(next, line ?? turn) ?? $("#content"));
   return anew;
 }
 
@@ -215,7 +219,7 @@ async function loadEarlier(link) {
   const turns = [...($("#turns", fresh)?.children ?? [])];
   const earlier = $("#earlier");
   if (!answer.ok || !earlier || !turns.length) throw new Error(`the page answered ${answer.status}`);
-  const first = $("#earlier > .turn") ?? $("#turns > *");
+  const first = $("#earlier > :not(nav)") ?? $("#turns > *");
   $("#earlier > nav")?.remove();
   const next = $("#earlier-link", fresh);
   next?.removeAttribute("id"); // The document's own one goes on to be the server's.
@@ -260,6 +264,8 @@ function wire() {
     const hit = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (target.closest(selector));
     const trace = hit(".trace");
     if (trace) byHand.add(trace);
+    // What opens at a short page's top is read there: the end is followed where it is still in sight.
+    if (hit(".settings > summary, .taken > summary")) requestAnimationFrame(() => follow(near()));
     const button = hit("[data-copy]");
     if (button) void copy(button);
     const earlier = /** @type {HTMLAnchorElement | null} */ (hit("a[data-earlier]"));
@@ -308,4 +314,7 @@ if (composer) {
     follow(true);
     reader?.retry();
   });
+}
+for (const form of /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll("form[data-compose]"))) {
+  compose(form, () => location.assign(form.dataset.go ?? "/"));
 }
