@@ -175,3 +175,22 @@ def test_a_plan_is_the_same_of_the_same_findings() -> None:
     other = plan_repair([*findings, found_at("unreadable", 9, repairable=False)])
     assert (other.id, [each.seq for each in other.left]) == (plan.id, [9])
     assert plan_repair(findings[:2]).id != plan.id
+
+
+def test_nothing_is_concluded_from_what_cannot_be_read() -> None:
+    """P4: where something of a thread cannot be read, what seems to be missing there may be there, and is left alone."""
+    unread = found_at("unreadable", 9, repairable=False)
+    missing, torn = found_at("illegal_transition", 10), found_at("malformed", 3)
+    assert [step.findings for step in plan_repair([missing, torn]).steps] == [(missing,), (torn,)]
+    for findings in ([unread, missing, torn], [torn, missing, unread]):
+        plan = plan_repair(findings)
+        assert [step.findings for step in plan.steps] == [(torn,)]
+        assert {each.kind for each in plan.left} == {"unreadable", "illegal_transition"}
+
+
+def test_indexes_come_first_and_alone() -> None:
+    """P4: where rows are not found by what they are found by, nothing else is repaired before that is."""
+    index = Finding(kind="index_differs", severity="error", place="store", repairable=True, detail="")
+    plan = plan_repair([found_at("seq_gap", 3), index, found_at("head", 1)])
+    assert ([step.action for step in plan.steps], plan.more) == (["reindex"], True)
+    assert ([step.action for step in plan_repair([index]).steps], plan_repair([index]).more) == (["reindex"], False)

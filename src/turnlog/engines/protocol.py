@@ -230,13 +230,14 @@ class SnapshotPage(Row, frozen=True, kw_only=True):
 class Damage(Row, frozen=True, kw_only=True):
     """Something of the store that is not as the engine wrote it, with its place as far as it is known.
 
-    - `unreadable`: bytes that the engine cannot read back, or an index that differs from its table;
+    - `unreadable`: bytes that the engine cannot read back;
+    - `index`: what the engine keeps to find rows by differs from the rows: see `Engine.reindex`;
     - `orphan`: an event or chunk whose thread or turn is not there;
     - `head`: the thread's head is not its last event;
     - `duplicate`: a place that is taken twice.
     """
 
-    what: Literal["unreadable", "orphan", "head", "duplicate"]
+    what: Literal["unreadable", "index", "orphan", "head", "duplicate"]
     thread: ThreadId | None = None
     turn: str | None = None
     seq: int | None = None
@@ -346,6 +347,13 @@ class Engine(Protocol):
     def check(self, thread: ThreadId | None = None) -> Iterator[Damage]:
         """What of the store, or of one thread, is not as it was written. Reads everything, in bounded memory; damage
         in one place ends neither the search nor the reading of what is sound beside it."""
+        ...
+
+    def reindex(self) -> None:
+        """Make again, from the rows, all that they are found by. Of a sound store it changes nothing that can be read.
+
+        Nobody else writes meanwhile, so it is for repairs.
+        """
         ...
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:

@@ -30,6 +30,7 @@ FindingKind: TypeAlias = Literal[
     "late_event",
     "unfinished_fork",
     "unreadable",
+    "index_differs",
     "orphan",
     "duplicate",
 ]
@@ -56,6 +57,7 @@ SEVERITIES: Final[dict[FindingKind, Severity]] = {
     "late_event": "info",
     "unfinished_fork": "info",
     "unreadable": "error",
+    "index_differs": "error",
     "orphan": "error",
     "duplicate": "error",
 }

@@ -17,10 +17,19 @@ from turnlog.folds.findings import SET_ASIDE, Finding, FindingKind
 from turnlog.limits import REPAIR_SEQS_MAX, REPAIR_STEPS_MAX
 
 Action: TypeAlias = Literal[
-    "rebuild_thread", "set_aside", "move_draft", "rebuild_turn", "reopen", "finish_fork", "snapshot", "recover"
+    "reindex",
+    "rebuild_thread",
+    "set_aside",
+    "move_draft",
+    "rebuild_turn",
+    "reopen",
+    "finish_fork",
+    "snapshot",
+    "recover",
 ]
 
 _ORDER: Final[tuple[Action, ...]] = (
+    "reindex",
     "finish_fork",
     "rebuild_thread",
     "set_aside",
@@ -35,6 +44,7 @@ opened again."""
 
 _ACTIONS: Final[dict[FindingKind, Action]] = {
     **dict.fromkeys(SET_ASIDE, "set_aside"),
+    "index_differs": "reindex",
     "head": "rebuild_thread",
     "thread_row_differs": "rebuild_thread",
     "draft_left_behind": "move_draft",
@@ -46,7 +56,13 @@ _ACTIONS: Final[dict[FindingKind, Action]] = {
     "dead_lease": "recover",
 }
 
+_BY_ABSENCE: Final[frozenset[FindingKind]] = frozenset(
+    {"seq_gap", "dangling", "orphan_call", "orphan_output", "illegal_transition", "unnoticed_end"}
+)
+"""Kinds of what is found because something else is not."""
+
 _SAYS: Final[dict[Action, str]] = {
+    "reindex": "make the store's indexes again from its rows",
     "rebuild_thread": "make the thread's row again from its events",
     "set_aside": "append an event that sets aside",
     "move_draft": "move the text of the draft into an event",
@@ -100,11 +116,18 @@ class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
-    """The plan for these findings, of one audit or of several."""
+    """The plan for these findings, of one audit or of several.
+
+    Indexes are made again before anything else is looked at. Where something of a thread cannot be read, what seems to
+    be missing in it may be there: nothing is concluded from that.
+    """
     groups: dict[tuple[int, str, str, FindingKind | Literal[""]], list[Finding]] = {}
     left: list[Finding] = []
+    unread: set[str | None] = set()
     more = False
     for found in dict.fromkeys(findings):
+        if found.kind == "unreadable" and found.thread is not None:
+            unread.add(found.thread)
         if not found.repairable or found.kind not in _ACTIONS:
             if len(left) < REPAIR_STEPS_MAX:
                 left.append(found)
@@ -114,6 +137,10 @@ def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
             more = True
             continue
         groups.setdefault(key, []).append(found)
+    for key in [key for key, found in groups.items() if key[1] in unread and found[0].kind in _BY_ABSENCE]:
+        left += groups.pop(key)[: REPAIR_STEPS_MAX - len(left)]
+    if any(key[0] == _ORDER.index("reindex") for key in groups) and len(groups) > 1:
+        groups, more = {min(groups): groups[min(groups)]}, True
     steps = tuple(step for key in sorted(groups) for step in _steps(groups[key]))
     told = [(step.action, step.thread, step.turn, [_mark(found) for found in step.findings]) for step in steps]
     digest = hashlib.sha256(encode_json(told)).hexdigest()
@@ -125,7 +152,7 @@ def _group(found: Finding) -> tuple[int, str, str, FindingKind | Literal[""]]:
     action = _ACTIONS[found.kind]
     order = _ORDER.index(action)
     match action:
-        case "recover":
+        case "recover" | "reindex":
             return (order, "", "", "")
         case "rebuild_thread" | "finish_fork":
             return (order, found.thread or "", "", "")
@@ -151,7 +178,7 @@ def _step(action: Action, findings: tuple[Finding, ...]) -> Step:
         says = f"{says} {one.kind} at {places}"
     elif action == "move_draft":
         says = f"{says}: {one.place}"
-    of_all = action == "recover"
+    of_all = action in ("recover", "reindex")
     return Step(
         action=action,
         thread=None if of_all else one.thread,

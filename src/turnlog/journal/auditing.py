@@ -32,11 +32,15 @@ THREAD_ROW = "thread row"
 
 
 def audit_store(engine: Engine) -> Iterator[Finding]:
-    """Findings of everything: of the store, then thread by thread as the list has them."""
-    yield from dead_leases(engine)
-    for damage in engine.check():
-        yield from damage_findings(damage)
-    for name in thread_names(engine):
+    """Findings of everything: of the store, then thread by thread as the list has them.
+
+    Where rows are not found by what they are found by, nothing can be said of threads.
+    """
+    lost = False
+    for found in store_findings(engine):
+        lost = lost or found.kind == "index_differs"
+        yield found
+    for name in () if lost else thread_names(engine):
         if isinstance(name, Finding):
             yield name
         else:
@@ -78,7 +82,12 @@ def _listed(engine: Engine, *, importing: bool) -> Iterator[str | Finding]:
 
 def dead_leases(engine: Engine) -> Iterator[Finding]:
     """Leases of dead owners that have nothing left to settle."""
-    for owner in engine.dead_owners(limit=DEAD_OWNERS_MAX):
+    try:
+        owners = engine.dead_owners(limit=DEAD_OWNERS_MAX)
+    except StoreDamaged as damage:
+        yield finding("unreadable", "owners", f"it cannot be told who is dead: {damage.detail}")
+        return
+    for owner in owners:
         try:
             rows = engine.turns(owner=owner, open_only=True, limit=1).rows
         except StoreDamaged:
@@ -87,9 +96,20 @@ def dead_leases(engine: Engine) -> Iterator[Finding]:
             yield finding("dead_lease", f"owner {owner}", "its owner is dead and owns no open turn", repairable=True)
 
 
+def store_findings(engine: Engine) -> Iterator[Finding]:
+    """What can be told of the store as a whole, and what the engine itself tells."""
+    yield from dead_leases(engine)
+    for damage in engine.check():
+        yield from damage_findings(damage)
+
+
 def damage_findings(damage: Damage) -> Iterator[Finding]:
     """What an engine tells, but for what the audit of the events itself tells better: each with its event."""
     if damage.what == "head" or damage.seq is not None:
+        return
+    if damage.what == "index":
+        detail = f"{damage.detail}; threads are looked at once it was made again"
+        yield finding("index_differs", damage.detail.partition(":")[0], detail, repairable=True)
         return
     place = "store" if damage.thread is None else "thread" if damage.turn is None else "turn"
     yield finding(
@@ -144,7 +164,15 @@ class ThreadAuditing:
         self.events = 0
 
     def findings(self) -> Iterator[Finding]:
-        """All of them, in order of seq, then what can be told at the head."""
+        """All of them, in order of seq, then what can be told at the head. Where the thread itself cannot be found any
+        more, the last one says so."""
+        try:
+            yield from self._findings()
+        except StoreDamaged as damage:
+            detail = f"the rest of the thread cannot be looked at: {damage.detail}"
+            yield self._own("unreadable", "rest of the thread", detail)
+
+    def _findings(self) -> Iterator[Finding]:
         repairs = read_events(self._engine, self._thread, 0, kinds=REPAIRS)
         audit = ThreadAudit(
             ThreadFacts(

@@ -69,6 +69,8 @@ class Repairing:
         return replace(told, seq=None if isinstance(done, bool) else done)
 
     def _step(self, step: Step) -> int | bool | None:
+        if step.action == "reindex":
+            return self._reindex()
         if step.thread is None:
             return self._settle(step)
         found = tuple(each for each in step.findings if identity(each) in self._findings(step.thread))
@@ -135,6 +137,12 @@ class Repairing:
         if reopen and done:
             self._recover()
         return done
+
+    def _reindex(self) -> bool | None:
+        if not any(damage.what == "index" for damage in self._engine.check()):
+            return None
+        self._engine.reindex()
+        return True
 
     def _settle(self, step: Step) -> bool | None:
         leases = {identity(found) for found in dead_leases(self._engine)}

@@ -9,7 +9,7 @@ import msgspec
 
 from turnlog.engines.protocol import Engine
 from turnlog.folds.findings import Finding
-from turnlog.journal.auditing import ThreadAuditing, damage_findings, dead_leases, thread_names
+from turnlog.journal.auditing import ThreadAuditing, store_findings, thread_names
 from turnlog.limits import VERIFY_TELLS_EVENTS
 
 
@@ -28,10 +28,12 @@ Verified: TypeAlias = Finding | Progress
 def verify_store(engine: Engine) -> Iterator[Verified]:
     """All findings, and how far it is after every `VERIFY_TELLS_EVENTS` events; at the end, what it came to."""
     threads = events = findings = told = 0
-    for found in _of_store(engine):
+    lost = False
+    for found in store_findings(engine):
         findings += 1
+        lost = lost or found.kind == "index_differs"
         yield found
-    for name in thread_names(engine):
+    for name in () if lost else thread_names(engine):
         if isinstance(name, Finding):
             findings += 1
             yield name
@@ -45,9 +47,3 @@ def verify_store(engine: Engine) -> Iterator[Verified]:
             told = events
             yield Progress(threads=threads, events=events, findings=findings)
     yield Progress(threads=threads, events=events, findings=findings, done=True)
-
-
-def _of_store(engine: Engine) -> Iterator[Finding]:
-    yield from dead_leases(engine)
-    for damage in engine.check():
-        yield from damage_findings(damage)

@@ -162,6 +162,11 @@ class FaultEngine:
         with self._around("check"):
             return self._engine.check(thread)
 
+    def reindex(self) -> None:
+        """See `Engine`."""
+        with self._around("reindex"):
+            self._engine.reindex()
+
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`."""
         with self._around("changes"):

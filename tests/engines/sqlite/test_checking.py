@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -149,8 +149,11 @@ def test_an_index_that_differs_from_its_table_is_found(path: Path) -> None:
         " WHERE name = 'event_seq'",
     )
     found = _found(path)
-    assert {damage.what for damage in found} == {"unreadable"}
-    assert any("event: " in damage.detail and "event_seq" in damage.detail for damage in found)
+    assert [damage.what for damage in found] == ["index"]
+    assert found[0].detail.startswith("index event_seq of event: ")
+    with _opened(path) as engine:
+        engine.reindex()
+    assert _found(path) == []
 
 
 def test_reading_goes_on_behind_a_damaged_page(path: Path) -> None:
@@ -243,3 +246,72 @@ def test_a_search_that_pauses_keeps_no_old_pages(path: Path) -> None:
         db.close()
         assert (busy, left, moved) == (0, 0, 0)
         assert [damage.thread for damage in search] == ["U"]
+
+
+WRONG_TYPES = [
+    ("event", "kind", "7"),
+    ("event", "body", "'text'"),
+    ("event", "at", "NULL"),
+    ("turn", "turn", "7"),
+    ("turn", "key", "'k'"),
+    ("turn", "phase", "9"),
+    ("turn", "fence", "x'00'"),
+    ("thread", "head", "x'05'"),
+    ("thread", "pinned", "'yes'"),
+    ("chunk", "text", "'x'"),
+    ("chunk", "rev", "NULL"),
+    ("owner", "lease_end", "'soon'"),
+    ("snapshot", "pages", "'two'"),
+    ("snapshot_page", "body", "NULL"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value"), WRONG_TYPES, ids=[".".join(it[:2]) for it in WRONG_TYPES])
+def test_a_value_of_another_type_is_damage(path: Path, table: str, column: str, value: str) -> None:
+    """P4: what nobody has stored so ends a read with `StoreDamaged`, never with an error of the program."""
+    with _opened(path) as engine:
+        engine.lease("owner1", 30.0)
+        row = writes.started_turn(engine, "T", "t1")
+        commit(engine, writes.draft(row, "d", b"x", after=2), writes.snapshot("T", "t1", b"a", seq=2))
+    loose = "UPDATE sqlite_schema SET sql = replace(replace(sql, 'STRICT', ''), 'NOT NULL', '')"
+    _changed(path, "CREATE TABLE before AS SELECT name, sql FROM sqlite_schema", f"{loose} WHERE name = '{table}'")
+    back = "UPDATE sqlite_schema SET sql = (SELECT sql FROM before AS b WHERE b.name = sqlite_schema.name)"
+    _changed(path, f"UPDATE {table} SET {column} = {value}", f"{back} WHERE name = '{table}'", "DROP TABLE before")
+    with _opened(path) as engine:
+        reads = (
+            lambda: engine.tail("T", after=0, rev=0, limit=9),
+            lambda: engine.read("T", limit=9, bytes_max=99),
+            lambda: engine.read("T", turn="t1", limit=9, bytes_max=99),
+            lambda: engine.turns(thread="T", limit=9),
+            lambda: engine.turns(thread="T", turn="t1", limit=9),
+            lambda: engine.threads(limit=9),
+            lambda: engine.threads(thread="T", limit=9),
+            lambda: engine.snapshot("T", "t1"),
+            lambda: engine.dead_owners(limit=9),
+            lambda: engine.changes(b"", 0.0),
+            lambda: commit(engine, writes.note("T", base=2)),
+        )
+        assert StoreDamaged in [_error(read) for read in reads]
+        assert {_error(read) for read in reads} <= {None, StoreDamaged}
+        list(engine.check())
+
+
+@pytest.mark.parametrize("table", ["thread", "turn"])
+def test_a_fold_of_another_type_hides_no_row(path: Path, table: str) -> None:
+    """P4: what a row keeps for the journal is the journal's to judge: the list goes on, and the others are there."""
+    with _opened(path) as engine:
+        commit(engine, writes.submission("T", "t1"), writes.submission("U", "t2"))
+    loose = "UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '')"
+    _changed(path, f"{loose} WHERE name = '{table}'")
+    _changed(path, f"UPDATE {table} SET fold = 7 WHERE id = (SELECT min(id) FROM {table})")
+    with _opened(path) as engine:
+        rows = engine.threads(limit=9).rows if table == "thread" else engine.turns(latest_each=True, limit=9).rows
+        assert sorted((row.thread, row.fold == b"") for row in rows) == [("T", True), ("U", False)]
+
+
+def _error(read: Callable[[], object]) -> type[Exception] | None:
+    try:
+        read()
+    except Exception as error:
+        return type(error)
+    return None

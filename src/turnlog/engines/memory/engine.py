@@ -231,6 +231,10 @@ class MemoryEngine:
             wanted = [name for name in store.threads if thread in (None, name)]
             return iter([damage for name in wanted for damage in damage_of(store.threads[name])])
 
+    def reindex(self) -> None:
+        """See `Engine`. There is nothing that could differ."""
+        self._check_open()
+
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once."""
         if position:

@@ -6,6 +6,7 @@ damaged ends one of them, and the search goes on behind it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, TypeAlias
@@ -52,6 +53,8 @@ WHERE c.thread = ? AND t.id IS NULL GROUP BY c.turn
 
 _NEXT_THREAD: Final = "SELECT min(thread) FROM {table} WHERE thread > ?"
 
+_OF_INDEX: Final = re.compile(r"(?:wrong # of entries in|missing from|non-unique entry in|null value in) index (\S+)")
+
 _TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 
 _TWICE: Final = {
@@ -82,7 +85,7 @@ class Checker:
             if isinstance(row, Damage):
                 yield row
             else:
-                yield from self._thread(*row)
+                yield from self._named(*row)
 
     def thread(self, name: str) -> Iterator[Damage]:
         """One thread; nothing for one that is not there."""
@@ -92,7 +95,7 @@ class Checker:
             yield Damage(what="unreadable", thread=name, detail=str(error))
             return
         for row in rows:
-            yield from self._thread(*row)
+            yield from self._named(*row)
 
     def _rows(self, sql: str, values: tuple[object, ...]) -> list[_Row]:
         with self._reading() as db:
@@ -112,7 +115,7 @@ class Checker:
                 said = [text for (text,) in self._rows(f"PRAGMA integrity_check('{table}')", ())]
             except StoreDamaged as error:
                 said = [str(error)]
-            yield from (Damage(what="unreadable", detail=f"{table}: {text}") for text in said if text != "ok")
+            yield from _of_table(table, [text for text in said if text != "ok"])
 
     # --- what tables say of each other ------------------------------------------------------------------------------
 
@@ -128,11 +131,17 @@ class Checker:
         except StoreDamaged as error:
             yield Damage(what="unreadable", detail=f"{table}, behind thread number {number}: {error}")
 
-    def _thread(self, number: int, name_bytes: bytes) -> Iterator[Damage]:
+    def _named(self, number: int, name_bytes: bytes) -> Iterator[Damage]:
         name = _text(name_bytes)
         if name is None:
             yield Damage(what="unreadable", detail=f"the id of the thread with the number {number}")
             return
+        try:
+            yield from self._thread(number, name)
+        except (TypeError, AttributeError) as error:
+            yield Damage(what="unreadable", thread=name, detail=f"a value has another type than was stored: {error}")
+
+    def _thread(self, number: int, name: str) -> Iterator[Damage]:
         yield from self._head(number, name)
         yield from self._events(number, name)
         yield from self._turns(number, name)
@@ -264,6 +273,20 @@ def _behind(fetch: Callable[[int, int], list[_Row]], after: int) -> int | None:
     return high
 
 
+def _of_table(table: str, said: list[str]) -> Iterator[Damage]:
+    """What SQLite says of a table, an index at a time. Where pages cannot be read, an index cannot be made again."""
+    indexes: dict[str, list[str]] = {}
+    for text in said:
+        if found := _OF_INDEX.search(text):
+            indexes.setdefault(found[1], []).append(text)
+        else:
+            yield Damage(what="unreadable", detail=f"{table}: {text}")
+    whole = len(said) == sum(map(len, indexes.values()))
+    for index, texts in indexes.items():
+        more = f", and {len(texts) - 1} more like it" if len(texts) > 1 else ""
+        yield Damage(what="index" if whole else "unreadable", detail=f"index {index} of {table}: {texts[0]}{more}")
+
+
 def _loose(name: str, count: int) -> Damage:
     return Damage(what="orphan", thread=name, detail=f"{count} chunks of drafts of a turn that is not there")
 
@@ -282,6 +305,6 @@ def _unread(name: str, first: int, last: int) -> Damage:
 def _text(data: bytes | None) -> str | None:
     """A text, or None when it is none any more."""
     try:
-        return None if data is None else bytes_text(data)
+        return bytes_text(data) if isinstance(data, bytes) else None
     except UnicodeDecodeError:
         return None

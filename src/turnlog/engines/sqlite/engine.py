@@ -44,6 +44,7 @@ from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
 from turnlog.engines.sqlite.faults import translated
 from turnlog.engines.sqlite.files import StoreFiles
+from turnlog.engines.sqlite.leases import lease_end_of, read_leases, read_owners
 from turnlog.engines.sqlite.owners import OwnerLocks
 from turnlog.engines.sqlite.readers import Readers
 from turnlog.engines.sqlite.snapshots import read_snapshot
@@ -53,7 +54,7 @@ from turnlog.engines.sqlite.turnstile import Turnstile
 from turnlog.engines.sqlite.wal import WriteAheadLog
 from turnlog.errors import StoreClosed, StoreUnavailable
 from turnlog.events.clock import Clock
-from turnlog.events.ids import bytes_text, text_bytes
+from turnlog.events.ids import text_bytes
 from turnlog.limits import GATE_WAIT_S, STORE_BUSY_WAIT_S, WAL_PREGROWN_BYTES, WRITER_POLL_S
 
 
@@ -190,7 +191,7 @@ class SqliteEngine:
             raise
 
     def _alive(self, db: apsw.Connection, owner: OwnerId) -> bool:
-        end = db.execute("SELECT lease_end FROM owner WHERE owner = ?", (text_bytes(owner),)).get
+        end = lease_end_of(db, owner)
         return end is not None and end > self._clock.boot_s() and self._locks.is_held(owner)
 
     def lease(self, owner: OwnerId, seconds: float) -> None:
@@ -202,7 +203,7 @@ class SqliteEngine:
                 end = self._clock.boot_s() + seconds
                 db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (text_bytes(owner), end))
                 if new:
-                    self._locks.sweep(bytes_text(known) for (known,) in db.execute("SELECT owner FROM owner"))
+                    self._locks.sweep(known for known, _ in read_leases(db))
             return
         with self._writing() as db:
             if owner not in self._locks.held and self._alive(db, owner):
@@ -214,16 +215,14 @@ class SqliteEngine:
     def dead_owners(self, *, limit: int) -> list[OwnerId]:
         """See `Engine`."""
         check_limit(limit)
-        sql = "SELECT owner FROM turn WHERE phase < 2 AND owner IS NOT NULL UNION SELECT owner FROM owner"
         with self._reading() as db:
-            owners = [bytes_text(owner) for (owner,) in db.execute(sql)]
-            return list(islice((owner for owner in owners if not self._alive(db, owner)), limit))
+            return list(islice((owner for owner in read_owners(db) if not self._alive(db, owner)), limit))
 
     def lease_end(self) -> float | None:
         """See `Engine`."""
         with self._reading() as db:
             now, held = self._clock.boot_s(), self._locks.held
-            ends = [end for owner, end in db.execute("SELECT * FROM owner") if bytes_text(owner) not in held]
+            ends = [end for owner, end in read_leases(db) if owner not in held]
             return min((end - now for end in ends if end > now), default=None)
 
     @contextmanager
@@ -311,6 +310,12 @@ class SqliteEngine:
         self._check_open()
         checker = Checker(self._reading)
         return checker.store() if thread is None else checker.thread(thread)
+
+    def reindex(self) -> None:
+        """See `Engine`. Raises `StoreDamaged` where a page of an index cannot be read, and `StoreError` where rows
+        are there twice."""
+        with self._writing() as db:
+            db.execute("REINDEX")
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once; other processes are noticed by polling."""

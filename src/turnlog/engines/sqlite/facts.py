@@ -11,7 +11,7 @@ import apsw
 
 from turnlog.engines.decide import Facts, Needs, Pair
 from turnlog.engines.protocol import OwnerId, ThreadRow, TurnRow
-from turnlog.engines.sqlite.rows import SqlRow, read_rows
+from turnlog.engines.sqlite.rows import SqlRow, check_shape, read_rows, shape
 from turnlog.engines.sqlite.snapshots import snapshot_state
 from turnlog.engines.sqlite.turns import COLUMNS, turn_row
 from turnlog.events.ids import bytes_text, text_bytes
@@ -19,6 +19,9 @@ from turnlog.events.ids import bytes_text, text_bytes
 UNREAD: Final = bytes(bytearray(b"unread"))
 """Stands for the fold of a stored thread, known by identity: nothing is decided by it, and a write that brings none
 leaves it as it is. So it need not be read."""
+
+_THREAD: Final = shape("biiiiii")
+_NUMBERS: Final = shape("ii")
 
 _THREADS: Final = """
 SELECT t.thread, t.id, t.head, t.rev, t.updated_at, t.pinned, t.importing FROM carray(?) AS asked CROSS JOIN thread AS t
@@ -66,6 +69,7 @@ def read_facts(db: apsw.Connection, needs: Needs, alive: Callable[[OwnerId], boo
     rows: list[SqlRow] = [turn + key + retry for turn, key, retry in zip_longest(*asked, fillvalue=(None, None))]
     for found in read_rows(db, _TURNS, rows):
         for number, places, *columns in found:
+            check_shape((number, places), _NUMBERS)
             row = turn_row(columns)
             pair = (row.thread, row.turn)
             stored.turn_ids[pair], stored.places[pair], stored.turns[pair] = number, places, row
@@ -79,7 +83,9 @@ def read_facts(db: apsw.Connection, needs: Needs, alive: Callable[[OwnerId], boo
 def _read_threads(db: apsw.Connection, needs: Needs, stored: Stored) -> None:
     stored.counter = db.execute("SELECT max(mark) FROM thread").get or 0
     names = tuple(text_bytes(name) for name in needs.threads)
-    for name_bytes, number, head, rev, updated_at, pinned, importing in db.execute(_THREADS, (apsw.carray(names),)):
+    for row in db.execute(_THREADS, (apsw.carray(names),)):
+        check_shape(row, _THREAD)
+        name_bytes, number, head, rev, updated_at, pinned, importing = row
         name = bytes_text(name_bytes)
         stored.thread_ids[name] = number
         stored.facts.threads[name] = ThreadRow(

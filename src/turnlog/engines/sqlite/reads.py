@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 import apsw
 import msgspec
@@ -12,6 +12,7 @@ from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Chunk, Page, Record, Tail, ThreadRow
 from turnlog.engines.sqlite.cursors import number_bytes, thread_place, thread_place_bytes
 from turnlog.engines.sqlite.places import PLACE_BITS
+from turnlog.engines.sqlite.rows import check_shape, shape
 from turnlog.errors import StoreDamaged
 from turnlog.events.ids import bytes_text, text_bytes
 from turnlog.limits import READ_EVENTS_MAX
@@ -19,6 +20,12 @@ from turnlog.limits import READ_EVENTS_MAX
 _EVENT_COLUMNS: Final = "e.seq, t.turn, e.at, e.v, e.kind, e.body"
 _EVENTS: Final = f"event AS e LEFT JOIN turn AS t ON t.id = e.id >> {PLACE_BITS}"
 _THREAD_COLUMNS: Final = "t.pinned, t.updated_at, t.id, t.thread, t.head, t.rev, t.importing, t.fold"
+
+_EVENT: Final = shape("iBiibb")
+_CHUNK: Final = shape("bbiiiib")
+_THREAD: Final = shape("iiibiii")
+_HEAD: Final = shape("iiii")
+_CHANGE: Final = shape("bii")
 
 _EventRow: TypeAlias = tuple[int, bytes | None, int, int, bytes, bytes]
 
@@ -28,6 +35,7 @@ def read_tail(db: apsw.Connection, epoch: str, thread: str, *, after: int, rev: 
     found = db.execute("SELECT id, head, rev, floor FROM thread WHERE thread = ?", (text_bytes(thread),)).get
     if found is None:
         return Tail(epoch=epoch, head=0, rev=0, floor=0, events=(), chunks=())
+    check_shape(found, _HEAD)
     number, head, thread_rev, floor = found
     # An event of the thread itself has no turn, so a read by seq looks each event's turn up.
     sql = f"SELECT {_EVENT_COLUMNS} FROM {_EVENTS} WHERE e.thread = ? AND e.seq > ? ORDER BY e.seq LIMIT ?"  # noqa: S608
@@ -43,7 +51,9 @@ def _chunks(db: apsw.Connection, thread: int, rev: int) -> Iterator[Chunk]:
     FROM chunk AS c CROSS JOIN turn AS t ON t.id = c.turn
     WHERE c.thread = ? AND c.chunk_rev > ? ORDER BY c.chunk_rev, c.id
     """
-    for turn, draft, after, draft_rev, chunk_rev, offset, text in db.execute(sql, (thread, rev)):
+    for row in db.execute(sql, (thread, rev)):
+        check_shape(row, _CHUNK)
+        turn, draft, after, draft_rev, chunk_rev, offset, text = row
         yield Chunk(
             turn=bytes_text(turn),
             draft=bytes_text(draft),
@@ -124,6 +134,7 @@ def _event_page(rows: apsw.Cursor, limit: int, bytes_max: int) -> Page[Record]:
 
 
 def _record(row: _EventRow) -> Record:
+    check_shape(row, _EVENT)
     seq, turn, at, v, kind, body = row
     return Record(
         seq=seq, turn=None if turn is None else bytes_text(turn), at=at, v=v, kind=bytes_text(kind), body=body
@@ -143,12 +154,13 @@ def read_threads(
     ORDER BY t.pinned DESC, t.updated_at DESC, t.id DESC LIMIT ?
     """  # noqa: S608
     rows = list(db.execute(sql, (*thread_place(before), limit + 1)))
-    shown = rows[:limit]
-    more = thread_place_bytes(*shown[-1][:3]) if shown and len(rows) > limit else None
-    return Page(rows=tuple(_thread_row(row) for row in shown), next=more)
+    shown = tuple(_thread_row(row) for row in rows[:limit])
+    more = thread_place_bytes(*rows[len(shown) - 1][:3]) if shown and len(rows) > limit else None
+    return Page(rows=shown, next=more)
 
 
-def _thread_row(row: tuple[int, int, int, bytes, int, int, int, bytes]) -> ThreadRow:
+def _thread_row(row: Sequence[Any]) -> ThreadRow:
+    check_shape(row[:-1], _THREAD)
     pinned, updated_at, _, thread, head, rev, importing, fold = row
     return ThreadRow(
         thread=bytes_text(thread),
@@ -157,7 +169,7 @@ def _thread_row(row: tuple[int, int, int, bytes, int, int, int, bytes]) -> Threa
         updated_at=updated_at,
         pinned=bool(pinned),
         importing=bool(importing),
-        fold=fold,
+        fold=fold if isinstance(fold, bytes) else b"",  # damage of it alone is told of its thread, and hides no other
     )
 
 
@@ -168,6 +180,8 @@ def read_changes(db: apsw.Connection, since: int) -> tuple[list[str], int]:
     """
     sql = "SELECT thread, mark, importing FROM thread WHERE mark > ? ORDER BY mark LIMIT ?"
     rows = list(db.execute(sql, (since, READ_EVENTS_MAX)))
+    for row in rows:
+        check_shape(row, _CHANGE)
     told = [bytes_text(thread) for thread, _, importing in rows if not importing]
     return told, rows[-1][1] if rows else since
 

@@ -1,4 +1,4 @@
-"""Many rows in one statement.
+"""Many rows in one statement, and what a row that was read must be.
 
 Each statement costs some microseconds and gives other Python threads a chance to hold this one up, so a batch runs few,
 however many rows it has. Their sizes are powers of two, so that few texts are ever prepared.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import product
 from typing import Final, TypeAlias
 
 import apsw
 
 SqlRow: TypeAlias = tuple[bytes | int | None, ...]
+Shape: TypeAlias = frozenset[tuple[type, ...]]
 
 _ROWS_MAX: Final = 256
+_TYPES: Final[dict[str, tuple[type, ...]]] = {"i": (int,), "f": (float,), "b": (bytes,), "B": (bytes, type(None))}
 
 
 def write_rows(db: apsw.Connection, sql: str, rows: Sequence[SqlRow]) -> None:
@@ -43,3 +46,15 @@ def _execute(db: apsw.Connection, sql: str, rows: Sequence[SqlRow]) -> apsw.Curs
 def _statement(sql: str, rows: int, columns: int) -> str:
     row = f"({', '.join('?' * columns)})"
     return sql.format(rows=", ".join([row] * rows))
+
+
+def shape(columns: str) -> Shape:
+    """The types that a row may have: a letter a column: `i` and `f` numbers, `b` bytes, `B` where there may be
+    none."""
+    return frozenset(product(*(_TYPES[letter] for letter in columns)))
+
+
+def check_shape(row: Sequence[object], wanted: Shape) -> None:
+    """Raise `apsw.CorruptError` for a row that nobody has stored so: SQLite gives whatever type the bytes now say."""
+    if (*map(type, row),) not in wanted:
+        raise apsw.CorruptError("a value has another type than was stored")

@@ -10,6 +10,7 @@ import apsw
 from turnlog.engines.decide import Pair, SnapshotState
 from turnlog.engines.protocol import SnapshotPage, SnapshotPart
 from turnlog.engines.sqlite.places import PLACE_BITS, cluster_ids, place_id
+from turnlog.engines.sqlite.rows import check_shape, shape
 from turnlog.events.ids import text_bytes
 
 _PAGE: Final = f"""
@@ -18,6 +19,9 @@ FROM turn AS t CROSS JOIN snapshot AS s ON s.turn = t.id
     CROSS JOIN snapshot_page AS p ON p.id = (s.turn << {PLACE_BITS}) + ?
 WHERE t.thread = (SELECT id FROM thread WHERE thread = ?) AND t.turn = ? AND s.whole = 1
 """  # noqa: S608
+
+_READ: Final = shape("iib")
+_STATE: Final = shape("iii")
 
 _OLDER: Final = "SELECT turn FROM snapshot WHERE thread = ? ORDER BY turn DESC LIMIT -1 OFFSET ?"
 
@@ -29,6 +33,7 @@ def read_snapshot(db: apsw.Connection, thread: str, turn: str, page: int) -> Sna
     found = db.execute(_PAGE, (page, text_bytes(thread), text_bytes(turn))).get
     if found is None:
         return None
+    check_shape(found, _READ)
     seq, pages, body = found
     return SnapshotPage(seq=seq, page=page, pages=pages, body=body)
 
@@ -36,7 +41,10 @@ def read_snapshot(db: apsw.Connection, thread: str, turn: str, page: int) -> Sna
 def snapshot_state(db: apsw.Connection, turn: int) -> SnapshotState | None:
     """What is stored of a turn's snapshot."""
     found = db.execute("SELECT seq, pages, whole FROM snapshot WHERE turn = ?", (turn,)).get
-    return None if found is None else SnapshotState(found[0], found[1], bool(found[2]))
+    if found is None:
+        return None
+    check_shape(found, _STATE)
+    return SnapshotState(found[0], found[1], bool(found[2]))
 
 
 def store_parts(

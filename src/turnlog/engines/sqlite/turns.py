@@ -11,11 +11,15 @@ import apsw
 from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Page, Phase, TurnRow
 from turnlog.engines.sqlite.cursors import number_bytes, number_of, thread_place, thread_place_bytes
+from turnlog.engines.sqlite.rows import check_shape, shape
 from turnlog.events.ids import bytes_text, text_bytes
 
 COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.owner, t.fence, t.seq_first, t.seq_last,
     t.fold"""
 """Of a turn `t` in a thread `n`: what `turn_row` takes."""
+
+_TURN: Final = shape("bbBbBiBiii")
+_PHASES: Final = frozenset(Phase)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,11 +58,12 @@ def read_turns(db: apsw.Connection, query: TurnQuery, before: bytes | None, limi
     )
     values = {"pinned": pinned, "updated_at": updated_at, "number": number, "limit": limit + 1}
     rows = list(db.execute(_statement(query), {**values, **query.values()}))
-    shown = rows[:limit]
+    shown = tuple(turn_row(row[3:]) for row in rows[:limit])
     more = None
     if shown and len(rows) > limit:
-        more = thread_place_bytes(*shown[-1][:3]) if query.by_thread else number_bytes(shown[-1][2])
-    return Page(rows=tuple(turn_row(row[3:]) for row in shown), next=more)
+        pinned, updated_at, number = rows[len(shown) - 1][:3]
+        more = thread_place_bytes(pinned, updated_at, number) if query.by_thread else number_bytes(number)
+    return Page(rows=shown, next=more)
 
 
 def _statement(query: TurnQuery) -> str:
@@ -90,7 +95,10 @@ def _statement(query: TurnQuery) -> str:
 
 def turn_row(row: Sequence[Any]) -> TurnRow:
     """A turn's row from `COLUMNS`."""
+    check_shape(row[:-1], _TURN)
     thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, fold = row
+    if phase not in _PHASES:
+        raise apsw.CorruptError("a turn has a phase that there is not")
     return TurnRow(
         thread=bytes_text(thread),
         turn=bytes_text(turn),
@@ -102,7 +110,7 @@ def turn_row(row: Sequence[Any]) -> TurnRow:
         fence=fence,
         seq_first=seq_first,
         seq_last=seq_last,
-        fold=fold,
+        fold=fold if isinstance(fold, bytes) else b"",  # damage of it alone is told of its turn, and hides no other
     )
 
 

@@ -205,6 +205,7 @@ class CommitsConformance(Conformance):
             lambda: engine.turns(thread="T", limit=1),
             lambda: engine.threads(limit=1),
             lambda: engine.changes(b"", 0.0),
+            engine.reindex,
         ):
             with pytest.raises(StoreClosed):
                 call()

@@ -193,3 +193,25 @@ class CheckConformance(Conformance):
             assert list(engine.check("U")) == []
         commit(engine, writes.rebuild("T", base=head, thread_row=replace(writes.thread_row("T"), head=3)))
         assert list(engine.check()) == []
+
+    def test_making_indexes_again_changes_nothing_that_is_read(self, harness: EngineHarness, engine: Engine) -> None:
+        """P4: of a sound store every row, event, chunk and snapshot is found as before, and appending goes on."""
+        row = writes.started_turn(engine, "T", "t1")
+        commit(engine, writes.draft(row, "d", b"x", after=2), writes.note("T", base=2, count=3))
+        commit(engine, *[writes.submission(f"U{n}", "t1", key="k") for n in range(30)])
+        other = harness.open()
+        before = [_all(each) for each in (engine, other)]
+        engine.reindex()
+        assert [_all(each) for each in (engine, other)] == before
+        assert commit(other, writes.note("T", base=5)) != []
+        assert list(engine.check()) == []
+
+
+def _all(engine: Engine) -> list[object]:
+    return [
+        engine.threads(limit=99),
+        engine.turns(thread="T", turn="t1", limit=9),
+        engine.turns(thread="U7", key="k", limit=9),
+        engine.tail("T", after=0, rev=0, limit=99),
+        engine.dead_owners(limit=9),
+    ]
