@@ -31,7 +31,7 @@ const page = document.documentElement;
 let atEnd = false;
 let lastY = 0;
 
-const near = () => page.scrollHeight - innerHeight - scrollY < NEAR_PX;
+const near = (px = NEAR_PX) => page.scrollHeight - innerHeight - scrollY < px;
 
 function follow(/** @type {boolean} */ end = atEnd) {
   atEnd = end;
@@ -89,12 +89,20 @@ function isRead(trace) {
 function keepEarlier([name, parent, ids]) {
   const earlier = $("#earlier");
   if (name !== "keep" || parent !== "turns" || !earlier?.firstElementChild) return;
+  let oldest = true;
   for (const turn of [...($("#turns")?.children ?? [])]) {
-    if (ids.includes(turn.id)) break;
-    earlier.append(turn);
-    const line = turn.matches(".taken") && $("summary", turn); // What stays of its turns is in another line by now.
-    if (line) line.textContent = `${turn.children.length - 1} turn${turn.children.length > 2 ? "s" : ""} taken back`;
+    if (ids.includes(turn.id)) oldest = false;
+    else if (turn.matches(".taken") ? recount(turn) : oldest) earlier.append(turn);
   }
+}
+
+/** Let a line of turns that were taken back tell what it holds: those that stay on the page are in another line by now,
+ * which may stand before it. Answers whether there are any. @param {Element} line */
+function recount(line) {
+  const count = line.children.length - 1;
+  const told = $("summary", line);
+  if (told) told.textContent = `${count} turn${count === 1 ? "" : "s"} taken back`;
+  return count > 0;
 }
 
 /** Take the page anew and make this one's `part` like its own; answers its cursor. @param {HTMLElement} part */
@@ -264,8 +272,8 @@ function wire() {
     const hit = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (target.closest(selector));
     const trace = hit(".trace");
     if (trace) byHand.add(trace);
-    // What opens at a short page's top is read there: the end is followed where it is still in sight.
-    if (hit(".settings > summary, .taken > summary")) requestAnimationFrame(() => follow(near()));
+    // What a person opens stays before them: nothing goes to the end because of it.
+    if (hit(".settings > summary, .taken > summary")) requestAnimationFrame(() => follow(near(1)));
     const button = hit("[data-copy]");
     if (button) void copy(button);
     const earlier = /** @type {HTMLAnchorElement | null} */ (hit("a[data-earlier]"));
