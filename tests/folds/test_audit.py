@@ -172,13 +172,13 @@ def test_a_plan_is_the_same_of_the_same_findings() -> None:
     plan, again = plan_repair(findings), plan_repair([*findings[:2], *findings])
     assert plan == again
     assert [(step.action, len(step.findings)) for step in plan.steps] == [("set_aside", 2), ("rebuild_turn", 1)]
-    other = plan_repair([*findings, found_at("unreadable", 9, repairable=False)])
+    other = plan_repair([*findings, found_at("unknown_kind", 9, repairable=False)])
     assert (other.id, [each.seq for each in other.left]) == (plan.id, [9])
     assert plan_repair(findings[:2]).id != plan.id
 
 
 def test_nothing_is_concluded_from_what_cannot_be_read() -> None:
-    """P4: where something of a thread cannot be read, what seems to be missing there may be there, and is left alone."""
+    """P4: where something cannot be read, what seems to be missing may be there, and is left alone."""
     unread = found_at("unreadable", 9, repairable=False)
     missing, torn = found_at("illegal_transition", 10), found_at("malformed", 3)
     assert [step.findings for step in plan_repair([missing, torn]).steps] == [(missing,), (torn,)]
@@ -186,6 +186,8 @@ def test_nothing_is_concluded_from_what_cannot_be_read() -> None:
         plan = plan_repair(findings)
         assert [step.findings for step in plan.steps] == [(torn,)]
         assert {each.kind for each in plan.left} == {"unreadable", "illegal_transition"}
+    of_store = Finding(kind="unreadable", severity="error", place="store", detail="")
+    assert [step.findings for step in plan_repair([missing, torn, of_store]).steps] == [(torn,)]
 
 
 def test_indexes_come_first_and_alone() -> None:

@@ -47,7 +47,10 @@ def read_item(raw: bytes) -> RawItem | None:
     """The item, or None when its bytes are not one JSON object. Its numbers may be
     `msgspec.Raw`."""
     try:
+        raw.decode("utf-8")  # what is skipped is not looked at otherwise
         return _decoder.decode(raw)
+    except UnicodeDecodeError:
+        return None
     except (msgspec.DecodeError, RecursionError):
         return _read_slowly(raw)
 

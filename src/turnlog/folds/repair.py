@@ -7,7 +7,7 @@ open is settled by recovery. Nothing is taken away, and nothing that an agent di
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -57,9 +57,20 @@ _ACTIONS: Final[dict[FindingKind, Action]] = {
 }
 
 _BY_ABSENCE: Final[frozenset[FindingKind]] = frozenset(
-    {"seq_gap", "dangling", "orphan_call", "orphan_output", "illegal_transition", "unnoticed_end"}
+    {
+        "seq_gap",
+        "dangling",
+        "orphan_call",
+        "orphan_output",
+        "illegal_transition",
+        "unnoticed_end",
+        "turn_row_differs",
+        "thread_row_differs",
+        "head",
+        "snapshot_differs",
+    }
 )
-"""Kinds of what is found because something else is not."""
+"""Kinds of what is found because something else is not, or of what would be made again without it."""
 
 _SAYS: Final[dict[Action, str]] = {
     "reindex": "make the store's indexes again from its rows",
@@ -118,15 +129,15 @@ class RepairReport(msgspec.Struct, frozen=True, kw_only=True):
 def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
     """The plan for these findings, of one audit or of several.
 
-    Indexes are made again before anything else is looked at. Where something of a thread cannot be read, what seems to
-    be missing in it may be there: nothing is concluded from that.
+    Indexes are made again before anything else is looked at. Where something of a thread, or of the store, cannot be
+    read, what seems to be missing may be there: nothing is concluded from that.
     """
     groups: dict[tuple[int, str, str, FindingKind | Literal[""]], list[Finding]] = {}
     left: list[Finding] = []
     unread: set[str | None] = set()
     more = False
     for found in dict.fromkeys(findings):
-        if found.kind == "unreadable" and found.thread is not None:
+        if found.kind == "unreadable":
             unread.add(found.thread)
         if not found.repairable or found.kind not in _ACTIONS:
             if len(left) < REPAIR_STEPS_MAX:
@@ -137,7 +148,7 @@ def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
             more = True
             continue
         groups.setdefault(key, []).append(found)
-    for key in [key for key, found in groups.items() if key[1] in unread and found[0].kind in _BY_ABSENCE]:
+    for key in [key for key, found in groups.items() if _is_doubtful(found[0], unread)]:
         left += groups.pop(key)[: REPAIR_STEPS_MAX - len(left)]
     if any(key[0] == _ORDER.index("reindex") for key in groups) and len(groups) > 1:
         groups, more = {min(groups): groups[min(groups)]}, True
@@ -145,6 +156,11 @@ def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
     told = [(step.action, step.thread, step.turn, [_mark(found) for found in step.findings]) for step in steps]
     digest = hashlib.sha256(encode_json(told)).hexdigest()
     return RepairPlan(id=digest, steps=steps, left=tuple(left), more=more)
+
+
+def _is_doubtful(found: Finding, unread: Collection[str | None]) -> bool:
+    """Whether what cannot be read, of the thread or (None) of the store, may say otherwise."""
+    return found.kind in _BY_ABSENCE and (found.thread in unread or None in unread)
 
 
 def _group(found: Finding) -> tuple[int, str, str, FindingKind | Literal[""]]:

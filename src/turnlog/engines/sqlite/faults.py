@@ -34,6 +34,10 @@ _KINDS: Final[tuple[tuple[type[Exception], type[StoreError]], ...]] = (
 )
 
 
+_LOST: Final = ("no such table", "no such column", "no such index", "malformed database schema")
+"""What SQLite says of a table or an index that it has had, once the page that describes it is damaged."""
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Raise what goes wrong inside as a `StoreError`, with its cause. What has no name of its own is our defect."""
@@ -41,4 +45,6 @@ def translated() -> Iterator[None]:
         yield
     except (apsw.Error, OSError, UnicodeDecodeError) as error:
         found = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), StoreError)
+        if isinstance(error, apsw.SQLError) and str(error).startswith(_LOST):
+            found = StoreDamaged
         raise found(detail=f"{type(error).__name__}: {error}") from error
