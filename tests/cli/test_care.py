@@ -12,6 +12,7 @@ from tests.audit.damages import DAMAGES, UNOPENABLE
 from tests.audit.damaging import Damage
 from tests.audit.rich import write_store
 from tests.cli.calling import Caller
+from tests.journal.stores import Store
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +49,10 @@ def test_findings_are_told_and_repaired(call: Caller, rich: Path) -> None:
     told = call("audit", "t")
     assert told.exit_code == 1
     assert "terminal_collision · turn a of t · events 10 and 39 · can be repaired" in told.stdout
-    assert "turnlog repair --plan" in told.stdout
+    assert "turnlog repair --plan t" in told.stdout
     planned = call("repair", "t")
     assert (planned.exit_code, "sets aside terminal_collision" in planned.stdout) == (1, True)
+    assert "turnlog repair --apply t" in planned.stdout
     assert call("audit").exit_code == 1, "a plan changes nothing"
     applied = call("repair", "--apply")
     assert (applied.exit_code, "done (event 40)" in applied.stdout) == (0, True)
@@ -59,6 +61,26 @@ def test_findings_are_told_and_repaired(call: Caller, rich: Path) -> None:
     assert json.loads(undone.stdout) == {"thread": "t", "repair": 40, "seq": 41}
     found = json.loads(call("verify", "--json").stdout)["findings"]
     assert [each["kind"] for each in found if each["severity"] != "info"] == ["terminal_collision"]
+
+
+def test_a_plan_settles_nothing(call: Caller, tmp_path: Path) -> None:
+    """P4, P8: a plan of a store with a dead writer's turn says that it would be settled, and leaves it as it is;
+    applied, it is, and the step is told as done."""
+    with Store("sqlite", tmp_path) as store:
+        log = store.open()
+        log.submit("t", "a question", turn="a").result().start(agent="scripted").result()
+        store.kill(log)
+    damaged(call, store.path, None)
+    for _ in range(2):
+        planned = json.loads(call("repair", "--json").stdout)
+        assert [step["action"] for step in planned["steps"]] == ["recover"]
+        audited = json.loads(call("audit", "--json").stdout)
+        assert [found["kind"] for found in audited["findings"]] == ["pending"]
+    assert "turn a of t" in call("audit").stdout
+    applied = json.loads(call("repair", "--apply", "--json").stdout)
+    assert [step["outcome"] for step in applied["done"]] == ["done"]
+    assert call("audit").exit_code == 0
+    assert "Nothing to repair" in call("repair", "--apply").stdout
 
 
 def test_programs_get_documents(call: Caller, rich: Path) -> None:
@@ -81,7 +103,7 @@ def test_what_cannot_be_asked_is_refused(call: Caller, rich: Path) -> None:
     """Usage errors end with 2, an unknown thread with 1, a store that is not there or no database with 3."""
     assert call("audit").exit_code == 3
     damaged(call, rich, None)
-    for wrong in (["--undo"], ["--undo", "t"], ["t", "7"], ["--undo", "t", "7"]):
+    for wrong in (["--undo"], ["--undo", "t"], ["t", "7"], ["--undo", "t", "7"], ["--plan", "--apply"]):
         assert call("repair", *wrong).exit_code == 2
     for command in ("audit", "repair"):
         assert call(command, "nowhere").exit_code == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,7 +14,6 @@ from turnlog.cli.store import Store
 from turnlog.cli.words import one_line, plural, shell_word
 
 if TYPE_CHECKING:
-    from turnlog.engines.protocol import Engine
     from turnlog.folds.findings import Finding, Severity
 
 _STYLES: Final[dict[Severity, Style]] = {"info": "dim", "warning": "yellow", "error": "red"}
@@ -34,7 +32,7 @@ def audit(store: Store, *, thread: str | None, as_json: bool) -> None:
 
     out = Output()
     counts = Counts()
-    with _engine(store) as engine:
+    with store.unsettled() as engine:
         findings = audit_store(engine) if thread is None else audit_thread(engine, thread)
         if as_json:
             out.json_list("findings", (finding_json(found) for found in counts.counted(findings)))
@@ -42,7 +40,7 @@ def audit(store: Store, *, thread: str | None, as_json: bool) -> None:
             for found in counts.counted(findings):
                 print_finding(out, found)
     if not as_json:
-        _print_end(out, store, counts)
+        _print_end(out, store, counts, thread)
     if counts.bad:
         click.get_current_context().exit(FINDINGS)
 
@@ -65,7 +63,7 @@ def verify(store: Store, *, as_json: bool) -> None:
 
     def findings() -> Iterator[Finding]:
         nonlocal last
-        with _engine(store) as engine:
+        with store.unsettled() as engine:
             for told in verify_store(engine):
                 if isinstance(told, Progress):
                     last = told
@@ -81,7 +79,7 @@ def verify(store: Store, *, as_json: bool) -> None:
         for found in counts.counted(findings()):
             print_finding(out, found)
         out.line(f"Read {plural(last.events, 'event')} of {plural(last.threads, 'thread')}.")
-        _print_end(out, store, counts)
+        _print_end(out, store, counts, None)
     if counts.bad:
         click.get_current_context().exit(FINDINGS)
 
@@ -111,22 +109,9 @@ def print_finding(out: Output, found: Finding) -> None:
     out.line(f"         {one_line(found.detail)}", "dim")
 
 
-def _print_end(out: Output, store: Store, counts: Counts) -> None:
+def _print_end(out: Output, store: Store, counts: Counts, thread: str | None) -> None:
     if not counts.all:
         out.line("Nothing found.", "green")
     elif counts.repairable:
-        out.line(f"What a repair would do: {store.command('repair', options=('--plan',))}")
-
-
-@contextmanager
-def _engine(store: Store) -> Iterator[Engine]:
-    """The store without a log on it: a log would settle the turns of dead processes when it opens."""
-    from turnlog.engines.open import open_engine
-    from turnlog.events.clock import SystemClock
-
-    store.check_there()
-    engine = open_engine(store.url, SystemClock())
-    try:
-        yield engine
-    finally:
-        engine.close()
+        of = () if thread is None else (thread,)
+        out.line(f"What a repair would do: {store.command('repair', *of, options=('--plan',))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from turnlog.cli.words import command
 from turnlog.errors import StoreMissing
 
 if TYPE_CHECKING:
+    from turnlog.engines.protocol import Engine
     from turnlog.journal.log import Log
 
 VARIABLE: Final = "TURNLOG_STORE"
@@ -45,6 +46,16 @@ class Store:
             self.check_there()
         with open_log(self.url) as log:
             yield log
+
+    @contextmanager
+    def unsettled(self) -> Iterator[Engine]:
+        """The store without a log on it: a log settles the turns of dead processes when it opens."""
+        from turnlog.engines.open import open_engine
+        from turnlog.events.clock import SystemClock
+
+        self.check_there()
+        with closing(open_engine(self.url, SystemClock())) as engine:
+            yield engine
 
     def check_there(self) -> None:
         """Raise `StoreMissing` when there is no such file: reading must not leave an empty store behind."""

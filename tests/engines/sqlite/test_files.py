@@ -6,9 +6,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
+from turnlog.engines.sqlite import engine
+from turnlog.engines.sqlite.connect import open_writer
 from turnlog.engines.sqlite.engine import SqliteEngine
 from turnlog.errors import StoreUnavailable
 from turnlog.events.clock import SystemClock
@@ -167,3 +171,21 @@ def test_a_store_that_cannot_be_opened_is_not_held(path: Path) -> None:
     with pytest.raises(Exception, match="not a turnlog store"):
         _open(path)
     assert not is_held(path.lstat())
+
+
+def test_a_store_is_opened_while_its_last_user_closes_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C31: who closes a store last takes the files beside it away; whoever opens it at that moment finds new ones."""
+    last = SqliteEngine(path, SystemClock())
+    commit(last, writes.submission("T", "t1"))
+
+    def closed_first(*given: Any) -> apsw.Connection:
+        last.close()
+        for name in ("a", "b"):  # so that a file system which gives a number again gives it to somebody else
+            path.with_name(name).touch()
+        return open_writer(*given)
+
+    monkeypatch.setattr(engine, "open_writer", closed_first)
+    opened = SqliteEngine(path, SystemClock())
+    commit(opened, writes.submission("T", "t2", base=1))
+    assert len(opened.turns(thread="T", limit=9).rows) == 2
+    opened.close()

@@ -87,7 +87,7 @@ class SqliteEngine:
             files.refuse_inherited()
             prepare_file(path, vfs)
             opened.callback(self._files.release)
-            self._files.hold()
+            self._files.hold_database()
             check_header(path, vfs)
             opened.callback(self._locks.close)
             gate_wait_s = min(GATE_WAIT_S, busy_wait_s / 2)
@@ -96,6 +96,7 @@ class SqliteEngine:
             opened.callback(self._turnstile.close)
             with self._turnstile.passed():
                 self._db = opened.enter_context(closing(open_writer(path, vfs, busy_wait_s)))
+                files.hold()
                 log = path.with_name(f"{path.name}-wal")
                 self._log = WriteAheadLog(self._db, log, BusyWait(busy_wait_s), wal_pregrown_bytes)
                 # After a kill between a write and its sync, the log shows a commit that a power loss would still take:

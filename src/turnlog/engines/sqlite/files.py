@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from turnlog import held
@@ -18,9 +19,17 @@ class StoreFiles:
         self._known: dict[Path, held.FileId] = {}
         self._bytes = 0
 
+    def hold_database(self) -> None:
+        """Hold the database alone, before there is a connection to it: until then, whoever else closes the store last
+        takes the other two away."""
+        self._hold(self._names[:1])
+
     def hold(self) -> None:
         """Hold those files that are there and not held yet; SQLite makes the last two when it first needs them."""
-        for path in self._names:
+        self._hold(self._names)
+
+    def _hold(self, names: Iterable[Path]) -> None:
+        for path in names:
             if path not in self._known and (found := _found(path)) is not None:
                 self._known[path] = held.file_id(found)
                 held.hold([self._known[path]])
