@@ -300,14 +300,16 @@ def test_a_truncation_is_not_repaired_back(store: Store, place: str) -> None:
             break
 
 
-def test_a_fork_that_was_broken_off_is_finished(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P4, P8: half a fork is a finding, of its thread and of the store, and the repair makes it whole."""
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_a_fork_that_was_broken_off_is_finished(store: Store, monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """P4, P8: half a fork is one finding, in the middle of a turn too, of its thread and of the store, and the repair
+    makes it whole."""
     monkeypatch.setattr(fork_job, "FORK_PAGE_EVENTS", 3)
     log = store.open()
     for number in range(3):
         with log.turn("t", f"question {number}") as turn:
             turn.item(message("answer")).result()
-    store.faults(log).traps.set({"commit.before"}, raising(StoreClosed), k=3, forever=True)
+    store.faults(log).traps.set({"commit.before"}, raising(StoreClosed), k=k, forever=True)
     with suppress(StoreError):
         log.fork("t", "copy").result()
     store.kill(log)
