@@ -152,6 +152,7 @@ def test_people_are_told_what_to_do_about_http(status: int) -> None:
         ("TRUNCATIONS_MAX", "/t/t/turns/u/undo", "were taken back 1,000 times"),
         ("TURN_ID_BYTES_MAX", "/t/t/turn/u", "is not one that this server has made"),
         (None, "/t/t/title", "This title is too long"),
+        (None, "/t/t/turns", "Go back to it: your browser has it still."),
     ],
 )
 def test_what_is_too_large_is_named(limit: str | None, path: str, words: str) -> None:

@@ -111,5 +111,6 @@ def refusal(problem: Mapping[str, Any], path: str = "") -> Refusal:
     if kind == "invalid-input" and (said := _INVALID.get(problem["field"])) is not None:
         return said
     if kind == "blank" and status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:  # a form, of which its text is nearly all
-        return _TITLE_TOO_LONG if path.endswith("/title") else _TOO_LONG
+        said = _TITLE_TOO_LONG if path.endswith("/title") else _TOO_LONG
+        return said._replace(advice=f"Go back to it: your browser has it still. {said.advice}")
     return _BY_TYPE.get(kind) or _BY_STATUS.get(status) or Refusal(str(problem["detail"]), _RELOAD)
