@@ -62,6 +62,13 @@ def _shape_faults(given: Iterable[dict[str, Any]]) -> Iterable[str]:
         if item.get("type", "message") == "message":
             if not (isinstance(item.get("role"), str) and isinstance(item.get("content"), str | list)):
                 yield "a message without role or content"
+                continue
+            texts = {"output_text", "refusal"} if item["role"] == "assistant" else {"input_text"}
+            for part in item["content"] if isinstance(item["content"], list) else []:
+                if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+                    yield "a part that is none"
+                elif part["type"] in {"output_text", "refusal", "input_text"} - texts:
+                    yield f"a part {part['type']} of the {item['role']}"
         elif not isinstance(item["type"], str):
             yield "an item without a type"
 

@@ -215,7 +215,7 @@ def test_an_orphan_output_is_left_out_and_reported() -> None:
     ]
 
 
-@pytest.mark.parametrize("content", [None, 7])
+@pytest.mark.parametrize("content", [None, 7, ["text"], [{"text": "no type"}], [{"type": "output_text"}, None]])
 def test_what_is_no_item_is_left_out_and_reported(content: Any) -> None:
     """C26, P4: one object that is no Responses item would make an endpoint refuse all of the history."""
     simulator = asked()

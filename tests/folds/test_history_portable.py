@@ -54,6 +54,16 @@ def test_what_is_kept_is_kept_byte_for_byte(put: Callable[[bytes], bytes], raw: 
     assert found.changed == (0,)
 
 
+@pytest.mark.parametrize(("role", "type_"), [("assistant", "output_text"), ("user", "input_text")])
+def test_what_stands_for_a_part_is_of_the_roles_type(role: str, type_: str) -> None:
+    """C26: an endpoint takes no text part of the other side, so what stands for a part is of the item's own side."""
+    part = {"type": "input_image" if role == "user" else "output_file", "file_id": "file_1"}
+    log = Log()
+    log.item(None, "message", role=role, content=[part])
+    (item,) = history(log.events, "portable").items
+    assert json.loads(item)["content"] == [{"type": type_, "text": PART_LEFT_OUT}]
+
+
 def test_an_item_without_anything_bound_is_not_touched() -> None:
     """P10: an item that any endpoint understands is given as it is stored, and is not named as changed."""
     raw = b'{"type":"function_call_output", "call_id":"c","output":[{"type":"input_text","text":"\\u00e9"}], "x":1e1}'

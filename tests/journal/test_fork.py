@@ -154,6 +154,27 @@ def test_a_fork_leaves_out_what_is_running(log: Log) -> None:
     check_copy(log, "f", end)
 
 
+def test_a_fork_parts_no_edit_from_what_it_takes_back(log: Log) -> None:
+    """P1: while an edited message is answered, a fork without a turn still has the message in whose place it is."""
+    answered(log, "one")
+    wrong = answered(log, "two")
+    end = log.thread("t").head
+    log.submit("t", "TWO", edit_of=wrong).result()
+    log.fork("t", "f").result()
+    check_copy(log, "f", end)
+    assert not log.turn_view("f", wrong).hidden
+
+
+def test_a_fork_has_what_was_taken_back(log: Log) -> None:
+    """A truncation that nothing takes the place of is copied, whatever is asked next."""
+    answered(log, "one")
+    log.truncate("t", answered(log, "two")).result()
+    end = log.thread("t").head
+    log.submit("t", "three").result()
+    log.fork("t", "f").result()
+    check_copy(log, "f", end)
+
+
 def test_a_turn_that_was_hidden_while_it_ran_is_no_end_of_a_fork(log: Log) -> None:
     """An answer that was edited away while it ran is hidden at every point where it has ended."""
     running = log.submit("t", "one").result()

@@ -29,6 +29,7 @@ from turnlog.journal import truncating
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.limits import TITLE_GIVEN_CHARS_MAX
+from turnlog.testing.writes import commit
 
 
 def answered(log: Log, text: str, thread: str = "t", **given: Any) -> str:
@@ -472,3 +473,18 @@ def test_there_is_nothing_to_sum_up_before_an_end(log: Log) -> None:
     log.append_message("loose", message("x")).result()
     with pytest.raises(InvalidInput, match="until"):
         log.compact("loose", "x").result()
+
+
+def test_a_row_of_the_first_version_knows_its_first_message(log: Log) -> None:
+    """A thread whose row was written before titles could be given gets its first message's title back, is sound, and
+    takes no later message for its first."""
+    answered(log, "First words")
+    row = next(iter(log._engine.threads(thread="t", limit=1).rows))
+    old = replace(row, fold=row.fold.replace(b'"first":"First words",', b""))
+    assert old != row
+    commit(log._engine, Write(thread="t", base=row.head, thread_row=old, rebuild=True))
+    assert [found.kind for found in log.audit("t")] == []
+    log.rename("t", "Notes").result()
+    answered(log, "Second words")
+    log.rename("t", "").result()
+    assert log.thread("t").title == "First words"

@@ -65,11 +65,17 @@ def _read_slowly(raw: bytes) -> RawItem | None:
 
 
 def is_responses_item(item: RawItem) -> bool:
-    """Whether it has what no Responses item is without: a type, and a message a role and content. The type of a message
-    may be left out."""
+    """Whether it has what no Responses item is without: a type, and a message a role and content, which is text or
+    parts with a type. The type of a message may be left out."""
     if item.type == "message" or (item.type is None and item.role is not None):
-        return isinstance(item.role, str) and isinstance(item.content, str | list)
+        return isinstance(item.role, str) and (isinstance(item.content, str) or _are_parts(item.content))
     return isinstance(item.type, str) and item.type != ""
+
+
+def _are_parts(content: Any) -> bool:
+    return isinstance(content, list) and all(
+        isinstance(part, dict) and isinstance(part.get("type"), str) for part in content
+    )
 
 
 def parts_text(content: Any, joint: str = "") -> str:

@@ -79,7 +79,7 @@ def portable(piece: Piece) -> tuple[Piece, bool]:
         if member.key in ("content", "output"):
             for part in _elements(piece.raw, member):
                 bound |= _is_bound(piece.raw, part)
-                edits += _part_edits(piece.raw, part)
+                edits += _part_edits(piece.raw, part, "output_text" if piece.role == "assistant" else "input_text")
     return (replace(piece, raw=edited(piece.raw, edits)) if edits else piece), bound
 
 
@@ -104,10 +104,10 @@ def _is_bound(raw: bytes, part: Part) -> bool:
     return bool(fields & _PART_BOUND) and not fields & _PART_OPEN
 
 
-def _part_edits(raw: bytes, part: Part) -> Iterator[Edit]:
+def _part_edits(raw: bytes, part: Part, text_type: str) -> Iterator[Edit]:
     """A text in the place of a part that only its server has; no annotations where they cite files of the server."""
     if _is_bound(raw, part):
-        yield Edit(part.start, part.end, encode_json({"type": "input_text", "text": PART_LEFT_OUT}))
+        yield Edit(part.start, part.end, encode_json({"type": text_type, "text": PART_LEFT_OUT}))
         return
     for member in parts(raw, part.start):
         cited = (field.key for one in _elements(raw, member) for field in parts(raw, one.start))

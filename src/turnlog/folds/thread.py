@@ -74,5 +74,9 @@ def encode_thread_fold(fold: ThreadFold) -> bytes:
 
 
 def decode_thread_fold(data: bytes) -> ThreadFold:
-    """The inverse of `encode_thread_fold`; raises `RecordDamaged`."""
-    return decode_json(data, ThreadFold)
+    """The inverse of `encode_thread_fold`; raises `RecordDamaged`.
+
+    The first version kept no `first`, and knew no title but that one.
+    """
+    fold = decode_json(data, ThreadFold)
+    return replace(fold, first=fold.title) if not fold.first and fold.latest is not None else fold

@@ -155,10 +155,10 @@ def settled_point(engine: Engine, thread: str, turn: str | None) -> int:
     row = rows[0]
     if row.phase is not Phase.SETTLED:
         raise Busy(thread=thread, turn=turn, running=turn)
-    points = _Points()
+    points = _Points(thread)
     for bound in _bounds(engine, thread, None):
         points.take(bound)
-        if not points.open and bound.seq >= row.seq_last:
+        if bound.turn is not None and not points.open and bound.seq >= row.seq_last:
             _refuse_hidden(engine, row, bound.seq)
             return bound.seq
     raise Busy(thread=thread, turn=turn, running=next(iter(points.open), turn))
@@ -181,7 +181,7 @@ def _last_point(engine: Engine, thread: str) -> int:
     running = engine.turns(thread=thread, open_only=True, limit=1).rows
     if not running and engine.tail(thread, after=0, rev=0, limit=0).head == head:
         return head
-    points = _Points()
+    points = _Points(thread)
     for bound in _bounds(engine, thread, head + 1):
         points.take(bound)
     if not points.open:
@@ -194,28 +194,34 @@ def _last_point(engine: Engine, thread: str) -> int:
 class _Points:
     """Which turns are open as a thread goes on. `last` is the seq before the first one since all were settled."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: str) -> None:
+        self._thread = thread
         self.open: dict[str, None] = {}
         self.last = 0
         self.settled = 0
+        self._edit = 0
 
     def take(self, bound: Record) -> None:
-        """Take the begin or the end of a turn."""
+        """Take the begin or the end of a turn, or a truncation."""
         if bound.turn is None:
+            body = decode_record(self._thread, bound).body
+            self._edit = bound.seq if isinstance(body, ThreadTruncated) and body.why == "edit" else 0
             return
         if bound.kind != Submitted.kind:
             self.open.pop(bound.turn, None)
         else:
             if not self.open:
-                self.last, self.settled = bound.seq - 1, self.settled + bool(self.last)
+                # What an edit takes back belongs to the message in its place.
+                begun = self._edit if self._edit == bound.seq - 1 else bound.seq
+                self.last, self.settled = begun - 1, self.settled + bool(self.last)
             self.open[bound.turn] = None
 
 
-_BOUNDS: Final = frozenset({Submitted.kind, Completed.kind, Interrupted.kind})
+_BOUNDS: Final = frozenset({Submitted.kind, Completed.kind, Interrupted.kind, ThreadTruncated.kind})
 
 
 def _bounds(engine: Engine, thread: str, before: int | None) -> Iterator[Record]:
-    """Where turns begin and end, in order."""
+    """Where turns begin and end, and what truncates the thread, in order."""
     after = 0
     while True:
         page = engine.read(
