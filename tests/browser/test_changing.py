@@ -84,11 +84,12 @@ def test_an_edit_and_an_undo_are_seen_in_both_tabs(
     other.check()
 
 
+@pytest.mark.parametrize("then", ["Send", "Cancel"])
 def test_of_two_tabs_that_edit_a_message_both_keep_their_words(
-    chat: Chat, puppets: Puppets, another: Callable[[Chat], Chat]
+    chat: Chat, puppets: Puppets, another: Callable[[Chat], Chat], then: str
 ) -> None:
-    """The second edit of a message is refused beside its words, which stay and are sent, when asked again, as a message
-    of their own (P4)."""
+    """The second edit of a message is refused beside its words, which stay and are sent, from there or from the
+    thread's own field, as a message of their own (P4)."""
     other = another(chat)
     for tab, text in ((chat, "The first edit"), (other, "The second edit")):
         edit(tab)
@@ -100,6 +101,10 @@ def test_of_two_tabs_that_edit_a_message_both_keep_their_words(
     other.page.get_by_role("button", name="Send").click()
     expect(other.page.get_by_role("alert")).to_contain_text("already edited or taken back")
     expect(words(other.page)).to_have_value("The second edit")
+    if then == "Cancel":
+        other.page.get_by_role("link", name=then).click()
+        until_thread(other)
+        expect(other.composer).to_have_value("The second edit")
     other.page.get_by_role("button", name="Send").click()
     until_thread(other)
     puppets.take().answer("Two.")
@@ -271,10 +276,10 @@ def test_what_changes_a_turn_stands_by_it(browser: Browser, server: Serving, pup
 
 def test_what_is_opened_stays_in_sight(chat: Chat) -> None:
     """The forms of a thread that are opened at the top of a page that nearly fits its window stay where they are."""
-    height = chat.page.evaluate("document.querySelector('.composer').offsetTop")
-    chat.page.set_viewport_size({"width": 900, "height": max(200, height - 300)})
-    page_top = "window.scrollTo(0, 0), scrollY"
-    chat.page.evaluate(page_top)
+    chat.page.set_viewport_size({"width": 900, "height": 200})
+    height = chat.page.evaluate("document.documentElement.scrollHeight")
+    chat.page.set_viewport_size({"width": 900, "height": height - 60})
+    chat.page.evaluate("scrollTo(0, 0)")
     chat.page.get_by_text("Title and pin").click()
     expect(chat.page.get_by_role("textbox", name="Title")).to_be_in_viewport(ratio=1)
     chat.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

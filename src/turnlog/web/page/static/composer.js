@@ -50,7 +50,8 @@ export function compose(form, sent) {
   const key = /** @type {HTMLInputElement} */ (form.elements.namedItem("key"));
   const error = /** @type {HTMLElement} */ (form.querySelector("[data-error]"));
   const bytesMax = Number(form.dataset.bytesMax);
-  const place = `turnlog ${form.dataset.compose || ""} ${form.action}`;
+  const placeOf = (/** @type {string} */ name) => `turnlog ${name} ${form.action}`;
+  let place = placeOf(form.dataset.compose ?? "");
   const remember = () => {
     if (field.value && field.value !== field.defaultValue) sessionStorage.setItem(place, JSON.stringify([key.value, field.value]));
     else sessionStorage.removeItem(place);
@@ -91,7 +92,12 @@ export function compose(form, sent) {
     const arrived = type?.endsWith("key-conflict");
     const gone = type?.endsWith("turn-hidden");
     if (!wrong || arrived) key.value = newKey();
-    if (arrived || gone) form.querySelector("[name=edit_of]")?.remove(); // What it was to replace is not there any more.
+    const replacing = form.querySelector("[name=edit_of]");
+    if (replacing && (arrived || gone)) {
+      replacing.remove(); // What it was to replace is not there any more: it is a message of the thread.
+      sessionStorage.removeItem(place);
+      if (!sessionStorage.getItem(placeOf(""))) place = placeOf("");
+    }
     if (!wrong && field.value.startsWith(text)) field.value = field.value.slice(text.length);
     remember();
     if (arrived) say(error, ARRIVED);
