@@ -7,13 +7,16 @@ import json
 import re
 import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ..proof.facts import Fact, ShownDraft, ShownJson, ShownMessage
 from .known import DONE, LOST, Known
-from .plan import Action
+from .plan import ALLOWED, ASKING, Action
 from .process import Process
 from .roles import HERE, Role, Told, either, repaired
+
+AT_ONCE: Final = 3
+"""Commands that run at a time before no other one may ask something: with more processes all are slow."""
 
 
 class Commands(Role):
@@ -25,6 +28,16 @@ class Commands(Role):
         super().__init__(known, folder)
         self.running: dict[Process, None] = {}
         self._watching: set[asyncio.Task[None]] = set()
+
+    @property
+    def busy(self) -> bool:
+        """See `Role`."""
+        return len(self.running) >= AT_ONCE
+
+    @property
+    def processes(self) -> list[Process]:
+        """See `Role`."""
+        return list(self.running)
 
     async def start(self, threads: list[str]) -> None:
         """See `Role`."""
@@ -50,7 +63,8 @@ class Commands(Role):
             await call.process.ended.wait()
         finally:
             del self.running[call.process]
-        if call.process.code not in (0, 1) and not call.process.told_to_end:
+        usage = (2,) if "invalid-input" in ALLOWED[call.action.what] else ()
+        if call.process.code not in (0, 1, *usage) and not call.process.told_to_end:
             self._known.wrong.append(f"{call.action} ended with {call.process.code}: {call.process.last_words()}")
 
     async def kill(self) -> None:
@@ -109,7 +123,7 @@ class Call:
                 data = value["data"]
                 turn, seq, kind = data["turn"] or "", data["seq"], data["kind"]
                 self._take(ShownJson(thread=thread, turn=turn, seq=seq, kind=kind, body=data["body"]))
-                if self.action.what in ("submit", "again", "retry", "conflict"):
+                if self.action.what in ASKING:
                     self._tell({"turn": turn, "duplicate": None})
             case "draft":
                 data = {name: value["data"][name] for name in ("turn", "draft", "after", "offset", "text")}
@@ -146,6 +160,20 @@ def _arguments(action: Action) -> list[str]:
             return ["ask", "--json", "--when-busy", "queue", f"--retry={action.turn}", "--", action.thread]
         case "decide":
             return ["decide", "--json", "--turn", action.turn, "--", action.thread, action.text, str(action.value)]
+        case "edit":
+            options = ["--key", str(action.key), "--when-busy", action.when_busy, f"--edit={action.turn}"]
+            return ["ask", "--json", *options, "--", action.thread, action.content]
+        case "interrupt":
+            return ["stop", "--json", "--", action.thread, action.turn]
+        case "truncate":
+            return ["undo", "--json", "--", action.thread, action.turn]
+        case "fork":
+            last = [f"--turn={action.turn}"] if action.turn else []
+            return ["fork", "--json", *last, "--", action.thread, action.text]
+        case "rename" | "compact":
+            return [action.what, "--json", "--", action.thread, action.text]
+        case "pin":
+            return ["pin", "--json", *([] if action.value else ["--off"]), "--", action.thread]
         case "read":
             return ["show", "--json", "--", action.thread]
         case "recover":

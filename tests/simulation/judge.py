@@ -12,6 +12,7 @@ from ..proof.facts import Began, Decided
 from ..proof.stored import Stored, StoredThread
 from .known import DONE, Known, lacking
 from .left import Left
+from .pages import shown_on_pages
 from .plan import Scale
 from .truth import copied, wrong_threads
 
@@ -19,11 +20,13 @@ from .truth import copied, wrong_threads
 def judge(left: Left, known: Known, scale: Scale) -> list[str]:
     """All that is wrong."""
     stored = left.stored
+    on_pages, wrong_pages = shown_on_pages(stored, known)
     return [
         *known.wrong,
         *left.wrong,
         *wrong_submissions(stored),
-        *check(stored, known.facts, scripts_in(stored), settled=True),
+        *check(stored, [*known.facts, *on_pages], scripts_in(stored), settled=True),
+        *wrong_pages,
         *wrong_ledger(left.folder, stored),
         *_uninvited(stored, known),
         *_doubled(known),

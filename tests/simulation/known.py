@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -23,14 +24,18 @@ from ..proof.facts import (
     ShownJson,
     ShownMessage,
 )
+from ..web.followers import PageFollower
 from .plan import MUST, Action
+from .turns import TERMINAL, Pair, Turns
 
 LOST = "lost"
 """What became of an action whose process died before it told."""
 
 DONE = "done"
 
-TERMINAL = ("completed", "interrupted")
+FEW = 50
+"""Of the newest of something so many are kept at hand, so that what is drawn costs the same however long a mix goes."""
+
 HAPPENING = {
     "decide": ("requested", "value", "value"),
     "append": ("thread_item", None, ""),
@@ -69,18 +74,27 @@ class Known:
     """Submissions by key, told of or not."""
     turn_of: dict[str, str] = field(default_factory=dict)
     """The turn of each key that was told."""
-    turns: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The state of each turn that somebody saw: `open`, or how it ended."""
-    contents: dict[tuple[str, str], Any] = field(default_factory=dict)
-    owners: dict[tuple[str, str], str] = field(default_factory=dict)
+    turns: Turns = field(default_factory=Turns)
+    untold: dict[str, Action] = field(default_factory=dict)
+    """Submissions whose turn nobody was told yet, by key."""
+    newest_asked: deque[Action] = field(default_factory=lambda: deque(maxlen=FEW))
+    newest_told: deque[Action] = field(default_factory=lambda: deque(maxlen=FEW))
+    """Submissions whose turn somebody was told."""
+    contents: dict[Pair, Any] = field(default_factory=dict)
+    owners: dict[Pair, str] = field(default_factory=dict)
     waiting: dict[tuple[str, str, str], None] = field(default_factory=dict)
     """Approvals that somebody was asked for."""
-    speaking: set[tuple[str, str]] = field(default_factory=set)
+    speaking: set[Pair] = field(default_factory=set)
     """Turns of which somebody saw a draft."""
     harmed: set[str] = field(default_factory=set)
     """Threads in which something was damaged on purpose."""
+    pages: dict[str, PageFollower] = field(default_factory=dict)
+    """What people have open, by thread."""
+    lacked: list[str] = field(default_factory=list)
+    """What had not happened often enough when the time of the scale was over."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: set[Any] = field(default_factory=set)
+    _owned: dict[str, list[Pair]] = field(default_factory=dict)
 
     async def until(self, wanted: Callable[[], bool], timeout: float) -> bool:
         """Wait until `wanted` is true of what is known; whether it became so in time."""
@@ -122,7 +136,7 @@ class Known:
             case Ended(thread=thread) | ShownMessage(thread=thread) if thread in self.harmed:
                 return  # it was read of what was damaged on purpose, maybe asked for before that
             case Ended(thread=thread, turn=turn, state=state):
-                self.turns[thread, turn] = state
+                self.turns.end((thread, turn), state)
         self.facts.append(fact)
         self.news.set()
 
@@ -132,22 +146,38 @@ class Known:
             return
         if kind == "submitted":
             self.contents[thread, turn] = fields["content"]
-            self.turns.setdefault((thread, turn), "open")
+            self.turns.begin((thread, turn))
         elif kind in TERMINAL:
-            self.turns[thread, turn] = kind
+            self.turns.end((thread, turn), kind)
             self.counts[f"{kind} {fields.get('reason', '')}".strip()] += 1
         elif kind == "step" and (fields.get("kind"), fields.get("status")) == ("approval", "waiting"):
             self.waiting[thread, turn, fields["id"]] = None
 
-    def open_turns(self, thread: str | None = None) -> list[tuple[str, str]]:
-        """Turns that nobody saw end."""
-        return [pair for pair, state in self.turns.items() if state == "open" and thread in (None, pair[0])]
-
-    def all_ended(self, pairs: Iterable[tuple[str, str]]) -> bool:
+    def all_ended(self, pairs: Iterable[Pair]) -> bool:
         """Whether somebody saw each of these turns end."""
-        return all(self.turns.get(pair) in TERMINAL for pair in pairs)
+        return all(self.turns.state(pair) in TERMINAL for pair in pairs)
+
+    def running_by(self, name: str) -> list[Pair]:
+        """Turns that this process was told to be new, and that nobody saw end."""
+        return [pair for pair in self._owned.get(name, ()) if self.turns.state(pair) not in TERMINAL]
+
+    def approvals(self) -> list[tuple[str, str, str]]:
+        """Those that are waited for. What nobody waits for any more is forgotten."""
+        for one in [one for one in self.waiting if self.turns.state(one[:2]) in TERMINAL]:
+            del self.waiting[one]
+        return list(self.waiting)
+
+    def newest_lost(self) -> list[Action]:
+        """The last submissions that were asked for, and whose turn nobody was told."""
+        return list(islice(reversed(self.untold.values()), FEW))
 
     # --- deeds --------------------------------------------------------------------------------------------------
+
+    def ask(self, action: Action) -> None:
+        """Somebody is about to ask for this submission."""
+        assert action.key is not None
+        self.asked[action.key] = self.untold[action.key] = action
+        self.newest_asked.append(action)
 
     def done(self, action: Action, by: str, outcome: str, value: Any) -> None:
         """An action was done, refused or lost."""
@@ -189,11 +219,14 @@ class Known:
         pair = (action.thread, value["turn"])
         if action.key is not None:
             before = self.turn_of.setdefault(action.key, value["turn"])
+            if (asked := self.untold.pop(action.key, None)) is not None:
+                self.newest_told.append(asked)
             if before != value["turn"] or (action.what == "again" and value["duplicate"] is False and self._told(pair)):
                 self.wrong.append(f"P6: {action} by {by} became {value}, and was {before}")
-        self.turns.setdefault(pair, "open")
-        if value["duplicate"] is not True:
+        self.turns.begin(pair)
+        if value["duplicate"] is False or (value["duplicate"] is None and pair not in self.owners):
             self.owners[pair] = by
+            self._owned.setdefault(by, []).append(pair)
         content = action.content or self.contents.get((action.thread, action.turn))
         if content is not None:
             self.contents[pair] = content

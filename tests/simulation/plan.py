@@ -76,10 +76,16 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 
 CAN: Final[Mapping[str, frozenset[str]]] = {
     "library": frozenset(ALLOWED),
-    "server": frozenset({"submit", "again", "conflict", "interrupt", "decide", "retry", "read", "repair"}),
-    "command": frozenset({"submit", "again", "conflict", "decide", "retry", "read", "recover", "repair"}),
+    "server": frozenset(ALLOWED) - {"append", "recover"},
+    "command": frozenset(ALLOWED) - {"append"},
 }
 """What each kind of process is able to do."""
+
+ASKING: Final = frozenset({"submit", "again", "conflict", "retry", "edit"})
+"""What asks for an answer."""
+
+CALM: Final = frozenset({"truncate", "edit", "fork", "compact"})
+"""What is refused while a turn is open is done where none is; in the first thread people talk less than elsewhere."""
 
 WEIGHTS: Final[Mapping[str, int]] = {
     "submit": 30,
@@ -106,11 +112,9 @@ KINDS: Final[Mapping[str, int]] = {"answer": 4, "brief": 6, "halt": 3, "words": 
 BUSY: Final[Mapping[str, int]] = {"refuse": 3, "queue": 6, "replace": 1}
 
 MUST: Final = (
-    *(f"{role}: {what}" for role in ROLES for what in ("submit done", "killed", "paused", "read done")),
-    *(f"{role}: {what} done" for role in ("library", "server") for what in ("interrupt", "retry", "again", "decide")),
+    *(f"{role}: {what} done" for role in ROLES for what in sorted(CAN[role] - {"conflict"})),
+    *(f"{role}: {what}" for role in ROLES for what in ("conflict key-conflict", "killed", "paused")),
     "decide already-decided",
-    "conflict key-conflict",
-    *(f"{what} done" for what in ("truncate", "edit", "fork", "rename", "pin", "compact", "repair")),
     "repaired",
     "taken over",
     "completed",
@@ -121,11 +125,33 @@ MUST: Final = (
 )
 """What must have happened."""
 
+MEANS: Final[Mapping[str, tuple[str, ...]]] = {
+    "decide already-decided": ("decide",),
+    "repaired": ("repair",),
+    "completed": ("submit",),
+    "interrupted cancelled": ("interrupt",),
+    "interrupted not_started": ("submit", "interrupt"),
+    "drafts shown": ("submit",),
+}
+"""What is done by whomever for what must have happened."""
+
+BEYOND: Final = 0.35
+"""Part of its time that a run goes on beyond it while something is lacking."""
+
 TURNS_A_THREAD: Final = 24
 """Turns after which a thread is left in peace, and another one begins."""
 
 THREADS: Final = 4
 """Threads in which people talk at the same time."""
+
+
+def means(lack: str, role: str) -> tuple[str, ...]:
+    """What a role does for something that must have happened."""
+    of, colon, what = lack.partition(": ")
+    if not colon:
+        return MEANS.get(lack, ())
+    kind = what.partition(" ")[0]
+    return (kind,) if of == role and kind in CAN[role] else ()
 
 
 def chosen(random: Random, weights: Mapping[str, int]) -> str:

@@ -1,18 +1,13 @@
-"""Kinds of processes that share a store: an application, and a server with clients."""
+"""Kinds of processes that share a store: what they have in common, and an application."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import signal
 from pathlib import Path
 from typing import Any, Final
 
-from ..proof.facts import Fact
-from ..web.followers import Follower, segment
-from ..web.recording import ACCEPTED, OK, Answer, Client
-from ..web.wire import Gone
 from .known import DONE, LOST, Known
 from .plan import Action
 from .process import Process
@@ -23,19 +18,6 @@ ANSWER_WAIT_S: Final = 60.0
 
 Told = tuple[str, Any]
 """What became of an action: `done`, `lost` or a refusal; and what was told of it."""
-
-
-class Facts(list[Fact]):
-    """Where a client of a server puts its facts."""
-
-    def __init__(self, known: Known, name: str) -> None:
-        super().__init__()
-        self._known, self._name = known, name
-
-    def append(self, fact: Fact) -> None:
-        """See `list`."""
-        super().append(fact)
-        self._known.take(fact, by=self._name)
 
 
 class Role:
@@ -51,12 +33,22 @@ class Role:
         self.ready = asyncio.Event()
         self.process: Process | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether so much is asked that nothing more may be."""
+        return False
+
+    @property
+    def processes(self) -> list[Process]:
+        """All that run now."""
+        return [] if self.process is None else [self.process]
+
     async def start(self, threads: list[str]) -> None:
         """Begin a process, and follow these threads with it."""
         raise NotImplementedError
 
-    async def do(self, action: Action) -> None:
-        """Do an action, and note what became of it."""
+    async def do(self, action: Action) -> str:
+        """Do an action, and note what became of it: the outcome."""
         async with asyncio.timeout(ANSWER_WAIT_S):
             await self.ready.wait()
         name = "" if self.process is None else self.process.name
@@ -66,6 +58,7 @@ class Role:
         except TimeoutError:
             by, (outcome, value) = name, ("timeout", None)
         self._known.done(action, by, outcome, value)
+        return outcome
 
     async def _do(self, action: Action, name: str) -> tuple[str, Told]:
         raise NotImplementedError
@@ -158,120 +151,6 @@ class Library(Role):
         self.check_end(self.process)
 
 
-class Server(Role):
-    """A server, with clients that follow its threads from where they were, and ask."""
-
-    name = "server"
-
-    def __init__(self, known: Known, folder: Path) -> None:
-        super().__init__(known, folder)
-        self.followers: dict[str, Follower] = {}
-        self._client: Client | None = None
-
-    async def start(self, threads: list[str]) -> None:
-        """See `Role`."""
-        begun = asyncio.Event()
-        told: dict[str, Any] = {}
-        name = f"{self.name} {next(self._lived)}"
-
-        def ready(line: bytes) -> None:
-            told.update(json.loads(line))
-            begun.set()
-
-        arguments = ["--json", "--store", f"sqlite:///{self._folder / 'store.db'}", "--port", "0"]
-        self.process = await Process.start(
-            name,
-            HERE / "server.py",
-            [*arguments, "--workspace", str(self._folder)],
-            self._folder,
-            reported=lambda line: self._known.report(name, line),
-            printed=ready,
-        )
-        await either(begun, self.process)
-        if begun.is_set():
-            port = int(told["url"].rstrip("/").rpartition(":")[2])
-            self._client = await Client(port, Facts(self._known, name)).__aenter__()
-            self.ready.set()
-            for thread in {*threads, *self.followers}:
-                await self.listen(thread)
-
-    async def listen(self, thread: str) -> None:
-        """See `Role`. Who was told to begin again does."""
-        if self._client is None:
-            return
-        if thread not in self.followers:
-            self.followers[thread] = Follower(thread, f"follower of {thread}")
-            self.followers[thread].facts = Facts(self._known, "")
-        if not self._client.follows(self.followers[thread]):
-            self._client.follow(self.followers[thread])
-
-    async def _do(self, action: Action, name: str) -> tuple[str, Told]:
-        assert self._client is not None
-        try:
-            return name, _told(await self._ask(self._client, action), action)
-        except Gone:
-            return name, (LOST, None)
-
-    async def _ask(self, client: Client, action: Action) -> Answer:
-        thread, turn = action.thread, action.turn
-        path = f"/api/threads/{segment(thread)}"
-        match action.what:
-            case "submit" | "again" | "conflict":
-                body = {"content": action.content, "key": action.key, "when_busy": action.when_busy}
-                return await client.ask("POST", f"{path}/turns", body)
-            case "retry":
-                return await client.ask("POST", f"{path}/turns/{segment(turn)}/retry", {"when_busy": "queue"})
-            case "interrupt":
-                return await client.turn_action(thread, turn, "interrupt")
-            case "decide":
-                decision = f"{path}/turns/{segment(turn)}/decisions/{segment(action.text)}"
-                return await client.ask("POST", decision, {"value": action.value})
-            case "read":
-                answer = await client.ask("GET", f"{path}/transcript")
-                if answer.status != OK:
-                    return answer
-                await client.transcript(thread)
-                for row in (await client.turns(thread))[:3]:
-                    await client.timeline(thread, row["turn"])
-                return Answer(ACCEPTED, {}, {})
-            case "repair":
-                return await self._repair(client, thread)
-        raise AssertionError(f"nothing is known of {action}")
-
-    async def _repair(self, client: Client, thread: str) -> Answer:
-        """Look at the plan, and have it carried out."""
-        planned = await client.ask("POST", "/api/repair", {"thread": thread})
-        if planned.status != OK:
-            return planned
-        done = await client.ask("POST", "/api/repair", {"thread": thread, "apply": planned.value["plan"]})
-        return Answer(ACCEPTED, repaired(done.value), {}) if done.status == OK else done
-
-    async def kill(self) -> None:
-        """See `Role`."""
-        await super().kill()
-        await self._leave()
-
-    async def stop_well(self) -> None:
-        """See `Role`."""
-        self.ready.clear()
-        assert self.process is not None
-        self.process.signal(signal.SIGTERM)
-        await self.process.end()
-        self.check_end(self.process)
-        await self._leave()
-
-    async def _leave(self) -> None:
-        if self._client is not None:
-            await self._client.__aexit__(None, None, None)
-        self._client = None
-
-
-def _told(answer: Answer, action: Action) -> Told:
-    if answer.status != ACCEPTED:
-        return str(answer.value["type"]).rpartition(":")[2], answer.value
-    return DONE, answer.value
-
-
 def repaired(document: Any) -> Any:
     """The document of a repair, as the library's children tell of theirs."""
     found = [*document["left"], *(one for step in document["steps"] for one in step["findings"])]
@@ -287,8 +166,10 @@ async def either(what: asyncio.Event | asyncio.Future[Any], process: Process) ->
     """Wait for something of a process, or for its end."""
     wanted = asyncio.ensure_future(what.wait()) if isinstance(what, asyncio.Event) else what
     ended = asyncio.create_task(process.ended.wait())
-    await asyncio.wait({wanted, ended}, return_when="FIRST_COMPLETED")
-    ended.cancel()
+    try:
+        await asyncio.wait({wanted, ended}, return_when="FIRST_COMPLETED")
+    finally:
+        ended.cancel()
+        if isinstance(what, asyncio.Event):
+            wanted.cancel()
     process.check()
-    if isinstance(what, asyncio.Event):
-        wanted.cancel()

@@ -59,7 +59,7 @@ class Doing:
         """A message, or an edited one, with its whole answer."""
         key = key or f"key-{content}"
         action = Action(what="edit" if of else "submit", thread="t0", turn=of, content=content, key=key)
-        self._known.asked[key] = action
+        self._known.ask(action)
         turn = await self._log.submit("t0", content, key=key, edit_of=of or None)
         self._tell(action, {"turn": turn.id, "duplicate": False, "seq": turn.seq})
         run = asyncio.create_task(run_turn(turn, self._speaker, log=self._log))
@@ -208,6 +208,10 @@ def a_truncation(run: Run, known: Known) -> None:
     known.done(action, "library 1", DONE, {"seq": deed(run, "truncate").value["seq"], "hidden": ()})
 
 
+def a_title(run: Run, known: Known) -> None:
+    known.done(Action(what="rename", thread="t0", text="another name"), "server 1", DONE, {"title": "another name"})
+
+
 def a_lost_message(run: Run, known: Known) -> None:
     action = Action(what="submit", thread="t0", content="brief b77.0", key="k")
     known.done(action, "command 1", DONE, {"turn": "gone", "duplicate": None})
@@ -226,6 +230,7 @@ ACCOUNTS = [
     (an_interrupt, "nobody asked for what was acknowledged"),
     (a_fork, "the fork is gone"),
     (a_truncation, "is shown again"),
+    (a_title, "what was acknowledged is gone"),
     (a_lost_message, "the turn is gone"),
     (a_strange_finding, "the audit found"),
     (a_strange_finding, "failed for"),

@@ -8,9 +8,13 @@ from typing import Final
 from ..proof.stored import Stored, StoredEvent, StoredThread
 from .known import DONE, Known
 from .left import Left, View
+from .plan import Action
 
 RECOVERED: Final = ("process_died", "not_started", "recovery_exhausted")
 """How a turn ends that another process has ended."""
+
+SETTINGS: Final = {"rename": ("thread_renamed", "title", "text"), "pin": ("thread_settings", "pinned", "value")}
+"""What is not always acknowledged with a seq: its event's kind, and which of its fields is which of the action's."""
 
 
 def wrong_threads(left: Left, known: Known) -> Iterator[str]:
@@ -31,6 +35,15 @@ def wrong_threads(left: Left, known: Known) -> Iterator[str]:
             fork = own_fork(left.stored.threads.get(deed.action.text))
             if fork is None or fork.fields["of"] != deed.action.thread:
                 yield f"the fork is gone: {deed}"
+        elif deed.action.what in SETTINGS and not _is_set(left.stored.threads[deed.action.thread], deed.action):
+            yield f"what was acknowledged is gone: {deed}"
+
+
+def _is_set(thread: StoredThread, action: Action) -> bool:
+    """Whether a thread was once as it was acknowledged to be; nothing is written of one that is not pinned anyway."""
+    kind, name, given = SETTINGS[action.what]
+    value = getattr(action, given)
+    return value is False or any(event.kind == kind and event.fields.get(name) == value for event in thread.events)
 
 
 def hidden_in(thread: StoredThread) -> dict[str, int | None]:
