@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tests.journal.stores import Store, events, kinds, message, run, take, together, unavailable
 from tests.journal.test_thread_operations import again, answered, interrupted, shown
+from turnlog.engines.protocol import Done, Record, Write
 from turnlog.errors import (
     Busy,
     InvalidInput,
@@ -30,6 +31,7 @@ from turnlog.journal import fork_job
 from turnlog.journal.log import Log
 from turnlog.journal.reading import ThreadView
 from turnlog.testing.traps import Place, raising
+from turnlog.testing.writes import commit
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +138,27 @@ def test_overlapping_turns_are_copied_whole_and_hidden(log: Log) -> None:
     edited = answered(log, "again", "f")
     log.truncate("f", edited).result()
     assert log.thread("f").latest == one.id
+
+
+def test_a_fork_has_what_a_newer_version_wrote(log: Log) -> None:
+    """C15, P4, P10: kinds and versions that are not known, of a turn and of the thread, are copied byte for byte."""
+    turn = log.submit("t", "one").result()
+    turn.start().result()
+    engine, head = log._engine, log.thread("t").head
+    row = engine.turns(thread="t", turn=turn.id, limit=1).rows[0]
+    strange = [
+        Record(seq=head + 1, turn=turn.id, at=1, v=7, kind="thought", body=b'{"z":1.10,"a":null}'),
+        Record(seq=head + 2, turn=None, at=2, v=1, kind="thread_of_next_year", body=b'{"b":"\\ud800"}\nraw'),
+    ]
+    of_turn = Write(
+        thread="t", base=head, turn=turn.id, fence=row.fence, events=(strange[0],), turn_row=replace(row, seq_last=head)
+    )
+    for write in (of_turn, Write(thread="t", base=head + 1, events=(strange[1],))):
+        assert isinstance(commit(engine, write)[0], Done)
+    turn.complete().result()
+    log.fork("t", "f").result()
+    copied = [(it.seq, it.turn, it.v, it.kind, it.data) for it in events(log, "f")[head : head + 2]]
+    assert copied == [(it.seq, it.turn, it.v, it.kind, it.body) for it in strange]
 
 
 def test_a_fork_leaves_out_what_is_running(log: Log) -> None:

@@ -475,6 +475,16 @@ def test_there_is_nothing_to_sum_up_before_an_end(log: Log) -> None:
         log.compact("loose", "x").result()
 
 
+def test_what_is_not_there_is_not_edited_in_a_busy_thread(log: Log) -> None:
+    """P4: an edit of a turn that there is not, or that was taken back, is refused for that, whatever runs."""
+    gone = answered(log, "gone")
+    log.truncate("t", gone).result()
+    log.submit("t", "running").result()
+    for turn, error in (("nowhere", UnknownTurn), (gone, TurnHidden)):
+        with pytest.raises(error):
+            log.submit("t", "x", edit_of=turn).result()
+
+
 def test_a_row_of_the_first_version_knows_its_first_message(log: Log) -> None:
     """A thread whose row was written before titles could be given gets its first message's title back, is sound, and
     takes no later message for its first."""

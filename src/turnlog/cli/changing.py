@@ -45,11 +45,12 @@ def stop(store: Store, *, thread: str, turn: str | None, as_json: bool) -> None:
 
 
 def _open_turn(log: Log, thread: str) -> str:
-    """The open turn that was submitted first: it is the one that is being answered."""
-    waiting = [view.turn for view in log.turns(thread).rows if view.state in _OPEN]
-    if not waiting:
-        raise click.UsageError("No turn of this thread is open.")
-    return waiting[-1]
+    """The open turn that was submitted first: it is the one that is being answered. Without one, the newest turn."""
+    rows = log.turns(thread).rows
+    waiting = [view.turn for view in rows if view.state in _OPEN]
+    if not rows:
+        raise click.UsageError("There is no turn in this thread.")
+    return waiting[-1] if waiting else rows[0].turn
 
 
 @click.command()

@@ -18,6 +18,7 @@ from turnlog.errors import (
     StoreError,
     StoreMissing,
     StoreUnavailable,
+    TurnHidden,
     TurnlogError,
     UnknownThread,
     UnknownTurn,
@@ -31,7 +32,7 @@ HUNG_UP: Final = 129
 INTERRUPTED: Final = 130
 TERMINATED: Final = 143
 
-_FACTS_IN_ADVICE: Final = (Busy, KeyConflict, NotRetryable, StoreMissing, UnknownThread, UnknownTurn)
+_FACTS_IN_ADVICE: Final = (Busy, KeyConflict, NotRetryable, StoreMissing, TurnHidden, UnknownThread, UnknownTurn)
 
 
 def exit_code(error: Exception) -> int:
@@ -72,7 +73,8 @@ def _advice(error: TurnlogError, store: Store) -> str:
         case Busy(thread=thread, running=running):
             return (
                 f"Turn {shell_word(running)} of this thread has not ended yet, so nothing was written. "
-                f"Watch it: {store.command('tail', thread, options=('--follow',))}"
+                f"Watch it: {store.command('tail', thread, options=('--follow',))}. "
+                f"Or end it: {store.command('stop', thread)}"
             )
         case KeyConflict(key=key, stored_digest=stored, given_digest=given):
             return (
@@ -83,6 +85,11 @@ def _advice(error: TurnlogError, store: Store) -> str:
             return f"Turn {shell_word(turn or '')}, or its retry, was taken back: ask in a new message."
         case NotRetryable(turn=turn, state=state):
             return f"Turn {shell_word(turn or '')} is {state}: only an interrupted turn can be asked again."
+        case TurnHidden(thread=thread, turn=turn):
+            return (
+                f"Turn {shell_word(turn or '')} was taken back, and is no part of the conversation any more. "
+                f"Read it: {store.command('show', thread, turn or '')}"
+            )
         case UnknownTurn(thread=thread, turn=turn):
             return f"There is no turn {shell_word(turn)} in this thread. See {store.command('show', thread)}"
         case UnknownThread(thread=thread):

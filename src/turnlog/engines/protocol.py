@@ -234,10 +234,11 @@ class Damage(Row, frozen=True, kw_only=True):
     - `index`: what the engine keeps to find rows by differs from the rows: see `Engine.reindex`;
     - `orphan`: an event or chunk whose thread or turn is not there;
     - `head`: the thread's head is not its last event;
-    - `duplicate`: a place that is taken twice.
+    - `duplicate`: a place that is taken twice;
+    - `places`: what is noted beside a turn's row of the places its events take is not so: a rebuilt row has it right.
     """
 
-    what: Literal["unreadable", "index", "orphan", "head", "duplicate"]
+    what: Literal["unreadable", "index", "orphan", "head", "duplicate", "places"]
     thread: ThreadId | None = None
     turn: str | None = None
     seq: int | None = None

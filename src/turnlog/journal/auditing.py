@@ -51,10 +51,11 @@ def audit_thread(engine: Engine, thread: str) -> Iterator[Finding]:
     """Findings of one thread. Raises `UnknownThread` at once."""
     if not engine.threads(thread=check_thread_id(thread), limit=1).rows:
         raise UnknownThread(thread=thread)
-    return _audit_thread(engine, thread)
+    return findings_of(engine, thread)
 
 
-def _audit_thread(engine: Engine, thread: str) -> Iterator[Finding]:
+def findings_of(engine: Engine, thread: str) -> Iterator[Finding]:
+    """What is found in one thread, by the engine and in its events."""
     for damage in engine.check(thread):
         yield from damage_findings(damage)
     yield from ThreadAuditing(engine, thread).findings()
@@ -110,6 +111,10 @@ def damage_findings(damage: Damage) -> Iterator[Finding]:
     if damage.what == "index":
         detail = f"{damage.detail}; threads are looked at once it was made again"
         yield finding("index_differs", damage.detail.partition(":")[0], detail, repairable=True)
+        return
+    if damage.what == "places":
+        place = f"{ROW}: places"
+        yield finding("turn_row_differs", place, damage.detail, thread=damage.thread, turn=damage.turn, repairable=True)
         return
     place = "store" if damage.thread is None else "thread" if damage.turn is None else "turn"
     yield finding(
@@ -255,7 +260,7 @@ class ThreadAuditing:
             return
         expected = thread_row(row.thread, self.fold)
         for name in ("updated_at", "pinned"):
-            if getattr(row, name) != getattr(expected, name):
+            if getattr(row, name) != getattr(expected, name) and getattr(stored, name) == getattr(self.fold, name):
                 yield name
         for name in ThreadFold.__struct_fields__:
             if getattr(stored, name) != getattr(self.fold, name):

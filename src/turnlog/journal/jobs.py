@@ -32,7 +32,7 @@ from turnlog.journal.plan import Desk, Plan, record
 from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
-from turnlog.journal.truncating import cut, hidden_of
+from turnlog.journal.truncating import cut, hidden_of, shown_turn
 from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX, SUBMISSION_BYTES_MAX
 
 WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
@@ -129,6 +129,8 @@ class SubmitJob(Job):
         if not (crowded or about) or self._known(desk):
             return self._seal_submission(state, desk, None)
         if crowded:
+            if self.body.edit_of is not None:
+                shown_turn(state, desk, self.body.edit_of, hidden_of(state, desk))
             self._refuse(state)
         return self._seal_submission(state, desk, self._cut(state, desk))
 

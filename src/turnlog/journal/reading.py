@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -14,15 +14,16 @@ from turnlog.events.codec import decode_body
 from turnlog.events.ids import check_thread_id, check_turn_id
 from turnlog.events.kinds import Damaged, Draft, Event, Item, ThreadItem, ThreadLate
 from turnlog.events.thread_kinds import ThreadTruncated
-from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.entries import Brief, Entry, TimelineView
 from turnlog.folds.hidden import Range
 from turnlog.folds.history import History, Profile, check_profile, history, recent_history
 from turnlog.folds.notices import Notice
-from turnlog.folds.pages import Brief, TimelinePage, place_of
+from turnlog.folds.pages import TimelinePage, place_of
 from turnlog.folds.thread import decode_thread_fold
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView
+from turnlog.journal.digests import Digest, Told, digest_of, told_events
 from turnlog.journal.follow import SEQ_MAX, joined
 from turnlog.journal.hiding import hidden_in
 from turnlog.journal.listed import ListedTurn, listed
@@ -166,6 +167,25 @@ class Reading:
                 return use(StoredTrace(self._engine, row, covered(row, view)))
             self.refolded(thread, turn)
         return use(FoldedTrace(fold_settled(self._engine, row, view)))
+
+    def digest(self, thread: str, turn: str) -> Digest | None:
+        """What a settled turn shows while its trace is closed."""
+        row = self._turn_row(thread, turn)
+        if row.phase is not Phase.SETTLED:
+            return None
+        view = turn_view(self._engine, row)
+        if view.damaged or view.events < SNAPSHOT_EVENTS_MIN:
+            return None
+        try:
+            return digest_of(self._engine, row, view, StoredTrace(self._engine, row, covered(row, view)))
+        except SnapshotGone:
+            self.refolded(thread, turn)
+            return None
+
+    def told_events(self, thread: str, after: int, digests: Sequence[Digest], turns: Collection[str]) -> Iterator[Told]:
+        """Events in order, and digests in the place of those of their turns."""
+        self._row(thread)
+        return told_events(self._engine, thread, after, digests, turns)
 
     def _open_timeline(self, row: TurnRow) -> TimelineView:
         fold, after = Timeline(row.turn), row.seq_first - 1

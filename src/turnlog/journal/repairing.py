@@ -13,7 +13,7 @@ from turnlog.events.thread_kinds import ThreadRepaired
 from turnlog.folds.findings import Finding
 from turnlog.folds.repair import RepairPlan, RepairReport, Step, StepDone, identity
 from turnlog.folds.thread import decode_thread_fold
-from turnlog.journal.auditing import ThreadAuditing, dead_leases
+from turnlog.journal.auditing import dead_leases, findings_of
 from turnlog.journal.fork_job import ForkJob
 from turnlog.journal.jobs import Job
 from turnlog.journal.reading import ThreadView
@@ -97,7 +97,7 @@ class Repairing:
     def _findings(self, thread: str) -> set[tuple[object, ...]]:
         """What is found in a thread when its first step comes; the jobs look once more at what they change."""
         if thread not in self._known:
-            self._known[thread] = {identity(found) for found in ThreadAuditing(self._engine, thread).findings()}
+            self._known[thread] = {identity(found) for found in findings_of(self._engine, thread)}
         return self._known[thread]
 
     def _set_aside(self, thread: str, findings: tuple[Finding, ...]) -> SetAsideJob:

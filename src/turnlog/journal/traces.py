@@ -9,9 +9,8 @@ from typing import Protocol, TypeVar
 from turnlog.engines.protocol import Engine, Phase, SnapshotPage, TurnRow
 from turnlog.errors import RecordDamaged, StoreDamaged
 from turnlog.events.kinds import Event
-from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.entries import Brief, Entry, TimelineView
 from turnlog.folds.pages import (
-    Brief,
     PageHead,
     Place,
     StoredPage,
@@ -23,6 +22,7 @@ from turnlog.folds.pages import (
     read_head,
     read_page,
 )
+from turnlog.folds.summary import Summary, summary_of
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.turn import TurnView
 from turnlog.journal.records import read_events
@@ -53,6 +53,10 @@ class Trace(Protocol):
         """The entries of these numbers, counted from 0, in the order of `numbers`."""
         ...
 
+    def summary(self) -> tuple[TurnView, Summary]:
+        """The turn's row, and its entries in numbers."""
+        ...
+
 
 class FoldedTrace:
     """A trace in memory."""
@@ -76,6 +80,10 @@ class FoldedTrace:
         """See `Trace`."""
         return [self._view.entries[number] for number in numbers]
 
+    def summary(self) -> tuple[TurnView, Summary]:
+        """See `Trace`."""
+        return self._view.turn, summary_of(self._view.entries)
+
 
 class StoredTrace:
     """A trace in the pages of a snapshot: a part of it reads only the pages that it is in.
@@ -88,7 +96,7 @@ class StoredTrace:
         page = self._stored(0)
         self._pages = page.pages
         self._first = self._read(page, read_page)
-        self._numbers: list[int] = []
+        self._begins: dict[int, int] = {}
 
     def whole(self) -> TimelineView:
         """See `Trace`."""
@@ -106,17 +114,29 @@ class StoredTrace:
     def briefs(self) -> Sequence[Brief]:
         """See `Trace`."""
         pages = [self._read(self._stored(page), read_briefs) for page in range(self._pages)]
-        self._numbers = [page.number for page in pages]
+        self._begins = {at: page.number for at, page in enumerate(pages)}
         return [brief for page in pages for brief in page.briefs]
 
     def numbered(self, numbers: Sequence[int]) -> list[Entry]:
         """See `Trace`."""
-        begins = self._numbers or [self._head(page).number for page in range(self._pages)]
         found: dict[int, Entry] = {}
-        for at in sorted({bisect_right(begins, number) - 1 for number in numbers}):
+        for at in sorted({bisect_right(range(self._pages), number, key=self._begin) - 1 for number in numbers}):
             page = self._page(at)
             found.update(enumerate(page.entries, page.number))
         return [found[number] for number in numbers]
+
+    def summary(self) -> tuple[TurnView, Summary]:
+        """See `Trace`."""
+        last = self._read(self._stored(self._pages - 1), read_briefs)
+        if last.summary is None:
+            raise SnapshotGone
+        return self._view, last.summary
+
+    def _begin(self, page: int) -> int:
+        """How many entries stand before a page."""
+        if page not in self._begins:
+            self._begins[page] = self._head(page).number
+        return self._begins[page]
 
     @property
     def _view(self) -> TurnView:

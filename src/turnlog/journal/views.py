@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 
 from turnlog.events.ids import check_thread_id
 from turnlog.events.kinds import Draft, Event
-from turnlog.folds.entries import Entry, TimelineView
+from turnlog.folds.entries import Brief, Entry, TimelineView
 from turnlog.folds.hidden import Range
 from turnlog.folds.history import History, Profile
-from turnlog.folds.pages import Brief, TimelinePage
+from turnlog.folds.pages import TimelinePage
+from turnlog.journal.digests import Digest, Told
 from turnlog.journal.follow import Batch, batches, changes, follow, parse_cursor
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.parts import LogParts
@@ -68,6 +69,22 @@ class LogViews(LogParts):
         For who shows a trace in an order of their own. `choose` may be asked twice.
         """
         return self._views.timeline_rows(thread, turn, choose)
+
+    def digest(self, thread: str, turn: str) -> Digest | None:
+        """What a settled turn shows while its trace is closed, read from its snapshot, however long it is.
+
+        None where its events are to be folded: while it is open, of a few events, or has no snapshot that can be used.
+        One is then made, if it is among the newest. Raises `UnknownThread` or `UnknownTurn`.
+        """
+        return self._views.digest(thread, turn)
+
+    def told_events(self, thread: str, after: int, digests: Sequence[Digest], turns: Collection[str]) -> Iterator[Told]:
+        """What `events` gives of a thread, but a digest in the place of the events of its turn, where it was submitted.
+
+        `turns` are those that may have events in between: naming them saves reading all. Digests lie behind `after`.
+        Where more lies between than is easily found, the events come after all. Raises `UnknownThread`.
+        """
+        return self._views.told_events(thread, after, digests, turns)
 
     def truncations(self, thread: str, first: int = 0) -> tuple[Range, ...]:
         """What truncations hide that was begun at the seq `first` or later, in order. Raises `UnknownThread`."""

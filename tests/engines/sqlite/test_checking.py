@@ -105,7 +105,7 @@ def test_too_small_a_number_of_places_is_found_and_rebuilt(path: Path) -> None:
     with _opened(path) as engine:
         writes.started_turn(engine, "T", "t1")
     _changed(path, "UPDATE turn SET places = 1")
-    assert _kinds(_found(path)) == _kinds(_found(path, "T")) == {("duplicate", "T", "t1", None)}
+    assert _kinds(_found(path)) == _kinds(_found(path, "T")) == {("places", "T", "t1", None)}
     with _opened(path) as engine:
         row = stored_turn(engine, "T", "t1")
         commit(engine, writes.rebuild("T", base=2, turn_row=row))

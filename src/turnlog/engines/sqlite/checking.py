@@ -172,7 +172,7 @@ class Checker:
                 yield Damage(what="unreadable", thread=name, detail=f"turns: {row.detail}")
             elif row[3] is not None and row[2] <= row[3]:
                 detail = f"the next event would take a place that is taken: {row[2]} are noted, {row[3] + 1} are"
-                yield Damage(what="duplicate", thread=name, turn=_text(row[1]), detail=detail)
+                yield Damage(what="places", thread=name, turn=_text(row[1]), detail=detail)
 
     def _walk(self, fetch: Callable[[int, int], list[_Row]]) -> Iterator[_Row | Damage]:
         """Rows behind a number, on and on. A row that cannot be read is looked for alone, and then what is behind."""
