@@ -107,7 +107,8 @@ class Mix:
     async def _decide(self, name: str, action: Action, random: Random) -> None:
         """Often two decide the same at once, each in its way: one is first. A command is slow, and seldom the other."""
         self.known.waiting.pop((action.thread, action.turn, action.text), None)
-        both = {name, random.choices(ROLES, [4, 4, 1])[0]} if random.random() < 0.6 else {name}
+        other = random.choices(ROLES, [4, 4, 1])[0]
+        both = {name, other} if random.random() < 0.6 and self._roles[other].ready.is_set() else {name}
         await asyncio.gather(*(self._roles[one].do(changed(action, value=f"by {one}")) for one in sorted(both)))
 
     async def _repair(self, role: Role, action: Action, random: Random) -> None:

@@ -143,11 +143,15 @@ class Fates:
 
 
 async def end_well(role: Role, known: Known) -> None:
-    """A process that is told to end does."""
+    """A process that is told to end does. One that does not is made to tell where it stands."""
     try:
         await role.stop_well()
     except TimeoutError:
-        known.wrong.append(f"{role.name} does not end: {role.process and role.process.last_words()}")
+        for process in role.processes:
+            if not process.ended.is_set():
+                process.signal(signal.SIGABRT)
+                await process.end()
+                known.wrong.append(f"{process.name} does not end: {process.last_words()}")
         await role.kill()
 
 

@@ -20,6 +20,7 @@ END_WAIT_S: Final = 60.0
 """Seconds for a process to end once it was told to: a healthy one needs a second, on a busy machine ten."""
 
 _LINE_BYTES: Final = 2**26
+_LAST_BYTES: Final = 2**14
 
 Take = Callable[[Any], None]
 
@@ -115,7 +116,7 @@ class Process:
         if self._child.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._child.pid, number)
-            self.told_to_end |= number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+            self.told_to_end |= number in (signal.SIGINT, signal.SIGTERM, signal.SIGABRT, signal.SIGKILL)
 
     async def kill(self) -> None:
         """SIGKILL it, and read what it had said."""
@@ -136,9 +137,10 @@ class Process:
 
     def last_words(self) -> str:
         """The end of what it wrote to standard error."""
-        return self.errors.read_bytes()[-4_096:].decode("utf-8", "replace").strip()
+        return self.errors.read_bytes()[-_LAST_BYTES:].decode("utf-8", "replace").strip()
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
     paths = f"{ROOT / 'src'}:{ROOT}"
-    return {"PYTHONPATH": paths, "FOLDER": str(folder), "TURNLOG_STORE": f"sqlite:///{folder / 'store.db'}"}
+    store = f"sqlite:///{folder / 'store.db'}"
+    return {"PYTHONPATH": paths, "PYTHONFAULTHANDLER": "1", "FOLDER": str(folder), "TURNLOG_STORE": store}
