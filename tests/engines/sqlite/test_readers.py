@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import threading
+from pathlib import Path
+from types import FrameType
 
 import apsw
 import pytest
 
+from turnlog.engines.sqlite.engine import SqliteEngine
 from turnlog.engines.sqlite.readers import Readers
 from turnlog.errors import StoreClosed
+from turnlog.events.clock import SystemClock
 from turnlog.limits import READERS_MAX
+
+WAIT_S = 20.0
 
 
 class Interrupted(apsw.Connection):
@@ -38,8 +46,7 @@ class StuckRollback(apsw.Connection):
 
 
 def _read(readers: Readers) -> int:
-    with readers.snapshot() as db:
-        return int(db.execute("SELECT 7").get)
+    return readers.read(lambda db: int(db.execute("SELECT 7").get))
 
 
 def test_an_interrupt_while_beginning_leaves_no_transaction() -> None:
@@ -93,3 +100,60 @@ def test_closed_readers_refuse() -> None:
     readers.close()
     with pytest.raises(StoreClosed):
         _read(readers)
+
+
+FILES = ("readers.py", "sqlite/engine.py", "contextlib.py")
+
+
+class InterruptedAt:
+    """Raises an interrupt at the `n`-th line that is run in some files, in this thread.
+
+    Not where a tracer can raise and no signal is looked for: at a `try`, and at the end of a `with`, which is its line.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.left = n
+        self._entered: set[tuple[FrameType, int]] = set()
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> InterruptedAt:
+        if event == "line" and frame.f_code.co_filename.endswith(FILES) and not self._is_nowhere(frame):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+    def _is_nowhere(self, frame: FrameType) -> bool:
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if not line.startswith("with "):
+            return line == "try:"
+        place = (frame, frame.f_lineno)
+        again = place in self._entered
+        self._entered.add(place)
+        return again
+
+
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_an_interrupt_at_any_line_keeps_nobody_waiting(tmp_path: Path, what: str) -> None:
+    """P8, P11: wherever an interrupt meets a read or a write, the store closes at once, and others write to it."""
+    before, done, n = sys.gettrace(), False, 0
+    caught: KeyboardInterrupt | None = None
+    while not done:
+        n += 1
+        engine = SqliteEngine(tmp_path / "store.db", SystemClock())
+        sys.settrace(InterruptedAt(n))
+        try:
+            if what == "read":
+                engine.threads(limit=9)
+            else:
+                engine.lease("owner1", 30.0)
+            done = True
+        except KeyboardInterrupt as error:
+            caught = error  # whoever handles it still has its frames, and what these hold
+        finally:
+            sys.settrace(before)
+        closing = threading.Thread(target=engine.close, daemon=True)
+        closing.start()
+        closing.join(WAIT_S)
+        assert not closing.is_alive(), f"interrupt number {n}"
+    assert n > 10
+    assert caught is not None

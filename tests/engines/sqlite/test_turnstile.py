@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from turnlog.engines.sqlite.engine import SqliteEngine
@@ -255,11 +256,14 @@ def test_a_store_stays_busy_for_its_bound_and_no_longer(tmp_path: Path) -> None:
     """P8: who holds both the gate and SQLite's lock makes others busy within the bound; afterwards all goes on."""
     path = tmp_path / "store.db"
     engine, other = (SqliteEngine(path, SystemClock(), busy_wait_s=wait) for wait in (10.0, 0.4))
-    with engine._writing():
+
+    def others_are_busy(db: apsw.Connection) -> float:
         began = time.monotonic()
         with pytest.raises(StoreBusy):
             commit(other, writes.note("T", base=0))
-        assert time.monotonic() - began < 5.0
+        return time.monotonic() - began
+
+    assert engine._write(others_are_busy) < 5.0
     commit(other, writes.note("T", base=0))
     commit(engine, writes.note("T", base=1))
     other.close()

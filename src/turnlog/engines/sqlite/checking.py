@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
-from typing import Any, Final, TypeAlias
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import apsw
 
@@ -19,7 +19,15 @@ from turnlog.engines.sqlite.places import PLACE_BITS
 from turnlog.errors import StoreDamaged
 from turnlog.events.ids import bytes_text, text_bytes
 
-_Reading: TypeAlias = Callable[[], AbstractContextManager[apsw.Connection]]
+T = TypeVar("T")
+
+
+class _Read(Protocol):
+    """Gives what is read of a connection in a transaction of its own, and raises `StoreDamaged`."""
+
+    def __call__(self, use: Callable[[apsw.Connection], T]) -> T: ...
+
+
 _Row: TypeAlias = tuple[Any, ...]
 
 _ROWS: Final = 1_000
@@ -71,10 +79,10 @@ _TWICE: Final = {
 
 
 class Checker:
-    """One search. `reading` gives a connection in a read transaction of its own, and raises `StoreDamaged`."""
+    """One search."""
 
-    def __init__(self, reading: _Reading) -> None:
-        self._reading = reading
+    def __init__(self, read: _Read) -> None:
+        self._read = read
 
     def store(self) -> Iterator[Damage]:
         """All of it."""
@@ -98,8 +106,7 @@ class Checker:
             yield from self._named(*row)
 
     def _rows(self, sql: str, values: tuple[object, ...]) -> list[_Row]:
-        with self._reading() as db:
-            return list(db.execute(sql, values))
+        return self._read(lambda db: list(db.execute(sql, values)))
 
     # --- what SQLite says -------------------------------------------------------------------------------------------
 
@@ -234,13 +241,16 @@ class Checker:
     def _event_page(self, number: int, place: tuple[int, int]) -> tuple[list[_Row], bool]:
         """What can be read behind a place, and whether that was without damage."""
         rows: list[_Row] = []
-        with self._reading() as db:
+
+        def read(db: apsw.Connection) -> bool:
             try:
                 for *columns, _ in db.execute(_EVENTS, (number, *place, _ROWS)):
                     rows.append(tuple(columns))
             except apsw.CorruptError:
-                return rows, False
-        return rows, True
+                return False
+            return True
+
+        return rows, self._read(read)
 
     def _end(self, number: int) -> int:
         """Where a thread ends, as far as that can be told."""

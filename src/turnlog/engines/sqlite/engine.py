@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
@@ -22,7 +23,7 @@ from turnlog.engines.asked import (
     check_snapshot_page,
     check_tail,
 )
-from turnlog.engines.decide import decide, needs
+from turnlog.engines.decide import Decision, decide, needs
 from turnlog.engines.protocol import (
     Caps,
     Damage,
@@ -56,6 +57,8 @@ from turnlog.errors import StoreClosed, StoreUnavailable
 from turnlog.events.clock import Clock
 from turnlog.events.ids import text_bytes
 from turnlog.limits import GATE_WAIT_S, STORE_BUSY_WAIT_S, WAL_PREGROWN_BYTES, WRITER_POLL_S
+
+T = TypeVar("T")
 
 
 class SqliteEngine:
@@ -120,21 +123,24 @@ class SqliteEngine:
         """See `Engine`."""
         if not writes:
             return []
-        with self._writing() as db:
-            stored = read_facts(db, needs(writes), lambda owner: self._alive(db, owner))
-            decision = decide(writes, stored.facts)
-            if decision.threads or decision.snapshots:
-                store(db, decision, stored)
+        decision = self._write(lambda db: self._decided(db, writes))
         if decision.threads:
             with self._news:
                 self._commits += 1
                 self._changed.notify_all()
         return decision.outcomes
 
-    @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        """A write transaction: committed when left normally, rolled back otherwise.
+    def _decided(self, db: apsw.Connection, writes: Sequence[Write]) -> Decision:
+        stored = read_facts(db, needs(writes), lambda owner: self._alive(db, owner))
+        decision = decide(writes, stored.facts)
+        if decision.threads or decision.snapshots:
+            store(db, decision, stored)
+        return decision
 
+    def _write(self, act: Callable[[apsw.Connection], T]) -> T:
+        """Do something in a write transaction: committed when it returns, rolled back when it raises.
+
+        No context manager, as in `Readers.read`.
         Any error but `StoreBusy` leaves in doubt what the disk holds, so the next one proves first that it can write.
         """
         with self._lock:
@@ -145,13 +151,14 @@ class SqliteEngine:
                 self._begin()
                 try:
                     self._files.check()
-                    yield self._db
+                    done = act(self._db)
                     self._db.execute("COMMIT")
                 except BaseException:
                     self._proven = False
                     self._roll_back()
                     raise
                 self._log.after_commit()
+                return done
 
     def _begin(self) -> None:
         try:
@@ -198,45 +205,48 @@ class SqliteEngine:
     def lease(self, owner: OwnerId, seconds: float) -> None:
         """See `Engine`. Raises `StoreError` when another engine holds the owner's lock."""
         if seconds > 0:
-            with self._writing() as db:
-                new = owner not in self._locks.held
-                self._locks.take(owner)
-                end = self._clock.boot_s() + seconds
-                db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (text_bytes(owner), end))
-                if new:
-                    self._locks.sweep(known for known, _ in read_leases(db))
-            return
-        with self._writing() as db:
-            if owner not in self._locks.held and self._alive(db, owner):
-                return
-            db.execute("DELETE FROM owner WHERE owner = ?", (text_bytes(owner),))
-        with translated():
-            self._locks.remove(owner)
+            self._write(lambda db: self._keep_lease(db, owner, seconds))
+        elif self._write(lambda db: self._end_lease(db, owner)):
+            with translated():
+                self._locks.remove(owner)
+
+    def _keep_lease(self, db: apsw.Connection, owner: OwnerId, seconds: float) -> None:
+        new = owner not in self._locks.held
+        self._locks.take(owner)
+        end = self._clock.boot_s() + seconds
+        db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (text_bytes(owner), end))
+        if new:
+            self._locks.sweep(known for known, _ in read_leases(db))
+
+    def _end_lease(self, db: apsw.Connection, owner: OwnerId) -> bool:
+        """Whether it was ours, or a dead owner's."""
+        if owner not in self._locks.held and self._alive(db, owner):
+            return False
+        db.execute("DELETE FROM owner WHERE owner = ?", (text_bytes(owner),))
+        return True
 
     def dead_owners(self, *, limit: int) -> list[OwnerId]:
         """See `Engine`."""
         check_limit(limit)
-        with self._reading() as db:
-            return list(islice((owner for owner in read_owners(db) if not self._alive(db, owner)), limit))
+        return self._read(
+            lambda db: list(islice((owner for owner in read_owners(db) if not self._alive(db, owner)), limit))
+        )
 
     def lease_end(self) -> float | None:
         """See `Engine`."""
-        with self._reading() as db:
-            now, held = self._clock.boot_s(), self._locks.held
-            ends = [end for owner, end in read_leases(db) if owner not in held]
-            return min((end - now for end in ends if end > now), default=None)
+        leases = self._read(read_leases)
+        now, held = self._clock.boot_s(), self._locks.held
+        ends = [end for owner, end in leases if owner not in held]
+        return min((end - now for end in ends if end > now), default=None)
 
-    @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _read(self, use: Callable[[apsw.Connection], T]) -> T:
         self._check_open()
-        with self._readers.snapshot() as db:
-            yield db
+        return self._readers.read(use)
 
     def tail(self, thread: ThreadId, *, after: int, rev: int, limit: int) -> Tail:
         """See `Engine`."""
         check_tail(after, rev, limit)
-        with self._reading() as db:
-            return reads.read_tail(db, self._epoch, thread, after=after, rev=rev, limit=limit)
+        return self._read(lambda db: reads.read_tail(db, self._epoch, thread, after=after, rev=rev, limit=limit))
 
     def read(
         self,
@@ -252,8 +262,8 @@ class SqliteEngine:
     ) -> Page[Record]:
         """See `Engine`."""
         check_read(after, before, limit, bytes_max)
-        with self._reading() as db:
-            return reads.read_events(
+        return self._read(
+            lambda db: reads.read_events(
                 db,
                 thread,
                 after=after,
@@ -264,6 +274,7 @@ class SqliteEngine:
                 limit=limit,
                 bytes_max=bytes_max,
             )
+        )
 
     def turns(
         self,
@@ -289,34 +300,30 @@ class SqliteEngine:
             latest_each=latest_each,
         )
         check_page(before, limit, by_thread=query.by_thread)
-        with self._reading() as db:
-            return read_turns(db, query, before, limit)
+        return self._read(lambda db: read_turns(db, query, before, limit))
 
     def threads(
         self, *, thread: ThreadId | None = None, importing: bool = False, before: bytes | None = None, limit: int
     ) -> Page[ThreadRow]:
         """See `Engine`."""
         check_page(before, limit, by_thread=True)
-        with self._reading() as db:
-            return reads.read_threads(db, thread, before, limit, importing=importing)
+        return self._read(lambda db: reads.read_threads(db, thread, before, limit, importing=importing))
 
     def snapshot(self, thread: ThreadId, turn: str, *, page: int = 0) -> SnapshotPage | None:
         """See `Engine`."""
         check_snapshot_page(page)
-        with self._reading() as db:
-            return read_snapshot(db, thread, turn, page)
+        return self._read(lambda db: read_snapshot(db, thread, turn, page))
 
     def check(self, thread: ThreadId | None = None) -> Iterator[Damage]:
         """See `Engine`. The damage that SQLite itself can see is looked for in the whole store only."""
         self._check_open()
-        checker = Checker(self._reading)
+        checker = Checker(self._read)
         return checker.store() if thread is None else checker.thread(thread)
 
     def reindex(self) -> None:
         """See `Engine`. Raises `StoreDamaged` where a page of an index cannot be read, and `StoreError` where rows
         are there twice."""
-        with self._writing() as db:
-            db.execute("REINDEX")
+        self._write(lambda db: db.execute("REINDEX"))
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once; other processes are noticed by polling."""
@@ -325,10 +332,10 @@ class SqliteEngine:
         left = timeout
         while True:
             seen = self._commits
-            with self._reading() as db:
-                if not position:
-                    return [], number_bytes(reads.read_mark(db))
-                threads, mark = reads.read_changes(db, number_of(position))
+            if not position:
+                return [], number_bytes(self._read(reads.read_mark))
+            since = number_of(position)
+            threads, mark = self._read(lambda db, since=since: reads.read_changes(db, since))  # type: ignore[misc]
             position = number_bytes(mark)
             if threads or left <= 0:
                 return threads, position

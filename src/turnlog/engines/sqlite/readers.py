@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
+from typing import TypeVar
 
 import apsw
 
 from turnlog.engines.sqlite.faults import translated
 from turnlog.errors import StoreClosed
 from turnlog.limits import READERS_MAX
+
+T = TypeVar("T")
 
 
 class _Reader:
@@ -35,9 +37,12 @@ class Readers:
         self._turns = count()
         self._closed = False
 
-    @contextmanager
-    def snapshot(self) -> Iterator[apsw.Connection]:
-        """A connection in a read transaction of its own."""
+    def read(self, use: Callable[[apsw.Connection], T]) -> T:
+        """What `use` gives of a connection in a read transaction of its own.
+
+        No context manager: between its `__enter__`, if that is a generator's, and the body of the `with` an interrupt
+        would leave the lock taken.
+        """
         reader = self._free() or self._readers[next(self._turns) % READERS_MAX]
         with reader.lock:
             if self._closed:
@@ -47,7 +52,7 @@ class Readers:
                 _end_transaction(db)
                 try:
                     db.execute("BEGIN")
-                    yield db
+                    return use(db)
                 finally:
                     _end_transaction(db)
 
