@@ -27,10 +27,10 @@ from tests.journal.stores import (
     unavailable,
 )
 from turnlog.errors import ForkedLog, StoreBusy, StoreUnavailable, TurnlogError
+from turnlog.journal import jobs
 from turnlog.journal.log import Log
 from turnlog.journal.receipt import Receipt
 from turnlog.journal.turn import Turn
-from turnlog.limits import RESEAL_TRIES_MAX
 
 Verb = pytest.mark.parametrize("verb", ["commit.before", "commit.after"])
 """Nothing was stored; or all was, and nobody knows."""
@@ -232,17 +232,23 @@ def _outcome(act: Callable[[], Receipt[Any]]) -> str:
     return "done"
 
 
-def test_an_append_that_never_wins_gives_up(store: Store, log: Log) -> None:
-    """P11: a write that other processes always overtake is refused as `StoreBusy` in the end, and harms nothing."""
+@pytest.mark.parametrize("bound", ["time", "tries"])
+def test_an_append_that_never_wins_gives_up(
+    store: Store, log: Log, bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P11, C31: a write that other processes always overtake is refused as `StoreBusy` when the time is over, or, as a
+    clock may stand still, after many tries, and harms nothing."""
+    monkeypatch.setattr(jobs, "RESEAL_TRIES_MAX", 60 if bound == "tries" else 10**9)
+    monkeypatch.setattr(jobs, "RESEAL_WAIT_S", 0.5 if bound == "time" else 10**9)
     other = store.open()
     log.append_message("t", {"n": 0}).result()
     trap = store.faults(log).traps.set("commit.before", lambda _: overtake(other), forever=True)
     with pytest.raises(StoreBusy):
         log.append_message("t", {"never": 1}).result(30)
-    assert trap.fired == RESEAL_TRIES_MAX + 1
+    assert trap.fired == 60 if bound == "tries" else trap.fired > 1
     store.faults(log).heal()
     log.append_message("t", {"at": "last"}).result(30)
-    assert [event.seq for event in events(log)] == list(range(1, RESEAL_TRIES_MAX + 5))
+    assert [event.seq for event in events(log)] == list(range(1, trap.fired + 4))
 
 
 def overtake(other: Log) -> None:

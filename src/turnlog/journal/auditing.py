@@ -25,7 +25,7 @@ from turnlog.folds.turn import TurnFold, TurnView, decode_view, fold_turn
 from turnlog.journal.records import read_events, turn_view
 from turnlog.journal.state import thread_row
 from turnlog.journal.traces import covered, fold_settled
-from turnlog.limits import DEAD_OWNERS_MAX, PAGE_ROWS, RESEAL_TRIES_MAX
+from turnlog.limits import DEAD_OWNERS_MAX, PAGE_ROWS, STILL_TRIES_MAX
 
 REPAIRS = frozenset({ThreadRepaired.kind, ThreadRepairUndone.kind})
 THREAD_ROW = "thread row"
@@ -203,7 +203,7 @@ class ThreadAuditing:
 
     def _at_head(self, audit: ThreadAudit) -> Iterator[Finding]:
         """What can be told where nothing moves; of a thread that never stands still, nothing."""
-        for _ in range(RESEAL_TRIES_MAX):
+        for _ in range(STILL_TRIES_MAX):
             row = self._thread_row()
             if row is None:
                 return

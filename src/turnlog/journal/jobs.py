@@ -33,7 +33,14 @@ from turnlog.journal.receipt import Receipt, Settlement
 from turnlog.journal.records import turn_view
 from turnlog.journal.state import OpenTurn, ThreadState, catch_up
 from turnlog.journal.truncating import cut, hidden_of, shown_turn
-from turnlog.limits import QUEUE_TURNS_MAX, READ_BYTES_MAX, REQUESTS_PER_TURN_MAX, SUBMISSION_BYTES_MAX
+from turnlog.limits import (
+    QUEUE_TURNS_MAX,
+    READ_BYTES_MAX,
+    REQUESTS_PER_TURN_MAX,
+    RESEAL_TRIES_MAX,
+    RESEAL_WAIT_S,
+    SUBMISSION_BYTES_MAX,
+)
 
 WhenBusy: TypeAlias = Literal["refuse", "queue", "replace"]
 """What becomes of a submission while turns of its thread are open: it is refused, waits behind them, or asks them to
@@ -48,8 +55,16 @@ class Job:
     receipt: Receipt[Any] = field(default_factory=Receipt)
     size_bytes: int = 0
     tries: int = 0
+    lost_first: float = 0.0
     looked: bool = False
     """It has been looked whether the turn in its way is a dead writer's."""
+
+    def may_try_again(self, now: float) -> bool:
+        """Whether it is worked out once more, as somebody else appended first."""
+        if not self.tries:
+            self.lost_first = now
+        self.tries += 1
+        return self.tries < RESEAL_TRIES_MAX and now - self.lost_first < RESEAL_WAIT_S
 
     def work_out(self, state: ThreadState, desk: Desk) -> Plan:
         """`seal` it, unless the thread is still being copied: then it raises `ThreadImporting`."""

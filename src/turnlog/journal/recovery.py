@@ -28,7 +28,7 @@ from turnlog.journal.plan import Plan
 from turnlog.journal.records import bare_view, thread_fold
 from turnlog.journal.settle import plan_interrupted
 from turnlog.journal.state import OpenTurn, ThreadState, load, turn_row
-from turnlog.limits import DEAD_OWNERS_MAX, RECOVER_TURNS_MAX, RECOVERY_TRIES_MAX, RESEAL_TRIES_MAX
+from turnlog.limits import DEAD_OWNERS_MAX, RECOVER_TURNS_MAX, RECOVERY_TRIES_MAX, RESEAL_TRIES_MAX, RESEAL_WAIT_S
 
 Pair = tuple[str, str]
 """(thread, turn)."""
@@ -155,8 +155,8 @@ def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Turn
     for row in claimed:
         queues.setdefault(row.thread, deque()).append(row)
     settled = list[Recovered]()
-    tries = RESEAL_TRIES_MAX + max(map(len, queues.values()), default=0)
-    while queues and tries:
+    end, tries = clock.boot_s() + RESEAL_WAIT_S, RESEAL_TRIES_MAX
+    while queues and tries and clock.boot_s() < end:
         tries -= 1
         planned = [(queue, _plan(engine, owner, clock, queue[0])) for queue in queues.values()]
         outcomes = iter(
@@ -168,6 +168,7 @@ def _settle(engine: Engine, owner: OwnerId, clock: Clock, claimed: Iterable[Turn
                 settled.append(plan[1])
             if outcome is None or isinstance(outcome, Done):
                 queue.popleft()
+                end = clock.boot_s() + RESEAL_WAIT_S
         queues = {thread: queue for thread, queue in queues.items() if queue}
     return settled
 

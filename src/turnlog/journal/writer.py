@@ -38,7 +38,6 @@ from turnlog.limits import (
     BATCH_JOBS_QUICK_MAX,
     CLOSE_WAIT_S,
     COMMIT_SLOW_S,
-    RESEAL_TRIES_MAX,
     STORE_PROBE_S,
     THREADS_CACHED_MAX,
     WRITER_QUIET_S,
@@ -297,11 +296,10 @@ class Writer:
         """Answer a refused job; False when it is to be worked out again because somebody else appended first."""
         plan.state.stale = True
         refusal = next(answer for answer in answers if not isinstance(answer, Done))
-        if isinstance(refusal, Moved) and job.tries < RESEAL_TRIES_MAX:
-            job.tries += 1
+        if isinstance(refusal, Moved) and job.may_try_again(self._clock.boot_s()):
             return False
         if isinstance(refusal, Moved):
-            busy = StoreBusy(detail=f"others appended first {RESEAL_TRIES_MAX} times")
+            busy = StoreBusy(detail=f"others appended first {job.tries} times")
             settlements += self._failed(job, busy, plan)
             return True
         try:

@@ -88,8 +88,15 @@ one, and one that fails is answered to no more than these."""
 JOINED_BYTES_MAX: Final = 1 * 1_024 * 1_024
 """Bytes of such a write, so that other turns of its batch do not wait for a long one."""
 
-RESEAL_TRIES_MAX: Final = 20
-"""Attempts to append where another process keeps appending first. Each loss means that the other one advanced."""
+RESEAL_WAIT_S: Final = 10.0
+"""Seconds to try to append where other processes keep appending first: as long as for their lock. Each loss means that
+another one advanced."""
+
+RESEAL_TRIES_MAX: Final = 10_000
+"""Attempts in that time: more than a disk takes, so that it ends where the clock stands still."""
+
+STILL_TRIES_MAX: Final = 20
+"""Looks of an audit at a thread that moves while it is looked at."""
 
 DRAFT_DELAY_S: Final = 0.05
 """Seconds a chunk of a draft may wait for more: below what a reader notices, and 20 syncs a second at most."""
@@ -201,6 +208,10 @@ claims more is damaged."""
 
 SNAPSHOT_WRITE_BYTES: Final = 256 * 1_024
 """Bytes of a snapshot that are written at once: a group commit that comes meanwhile waits a millisecond for them."""
+
+SAID_EVENTS_MAX: Final = 500
+"""Events with messages and notices of a turn that its snapshot names: each is read on its own, in half a millisecond of
+a busy machine. Turns that say more are folded again when they are shown."""
 
 SNAPSHOTS_WAITING_MAX: Final = 1_000
 """Settled turns that wait for their snapshot: seconds of work. More of them are folded again when they are opened."""

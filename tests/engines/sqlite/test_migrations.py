@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+import pytest
 from msgspec.structs import replace
 
 from turnlog.engines.sqlite import connect
 from turnlog.engines.sqlite.engine import SqliteEngine
+from turnlog.errors import StoreVersion
 from turnlog.events.clock import SystemClock
 from turnlog.testing import writes
 from turnlog.testing.writes import commit, stored_turn
@@ -54,3 +56,21 @@ def test_a_store_of_the_first_version_is_migrated(tmp_path: Path) -> None:
     db = apsw.Connection(str(path))
     assert db.pragma("user_version") == max(connect.migrations())
     db.close()
+
+
+def test_a_store_that_became_newer_is_written_no_more(tmp_path: Path) -> None:
+    """P4: a process that has a store open while a newer version migrates it is refused, and nothing of it is stored."""
+    path = tmp_path / "store.db"
+    engine = SqliteEngine(path, SystemClock())
+    commit(engine, writes.note("T", base=0))
+    db = apsw.Connection(str(path))
+    db.pragma("user_version", max(connect.migrations()) + 1)
+    with pytest.raises(StoreVersion):
+        commit(engine, writes.note("T", base=1))
+    with pytest.raises(StoreVersion):
+        engine.lease("owner1", 30.0)
+    db.pragma("user_version", max(connect.migrations()))
+    db.close()
+    commit(engine, writes.note("T", base=1))
+    assert engine.threads(limit=9).rows[0].head == 2
+    engine.close()

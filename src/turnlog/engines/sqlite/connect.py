@@ -6,6 +6,7 @@ import re
 import stat
 import threading
 import time
+from functools import cache
 from importlib import resources
 from itertools import count
 from pathlib import Path
@@ -48,12 +49,17 @@ class BusyWait:
     """Waits for another process's lock in equal short steps: SQLite's own, growing ones starve who waits longest."""
 
     def __init__(self, seconds: float) -> None:
-        self._tries = max(1, round(seconds / _BUSY_POLL_S))
+        self._seconds = seconds
+        self._since = 0.0
 
     def __call__(self, tried: int) -> bool:
-        """Wait a little after `tried` attempts; False when the time is over."""
+        """Wait a little after `tried` attempts; False when the time is over. A step may take longer than it is meant to
+        on a busy machine."""
+        now = time.monotonic()
+        if not tried:
+            self._since = now
         time.sleep(_BUSY_POLL_S)
-        return tried < self._tries
+        return now - self._since < self._seconds
 
 
 def _connect(path: Path, vfs: str | None, busy_wait_s: float, flags: int) -> apsw.Connection:
@@ -166,6 +172,20 @@ def migrations() -> dict[int, str]:
 def _check_version(version: int) -> None:
     if version > max(migrations()):
         raise StoreVersion(detail=f"schema {version}, known up to {max(migrations())}")
+
+
+def check_version(db: apsw.Connection) -> None:
+    """Raise `StoreVersion` when another process has brought the store to a later version since it was opened here.
+
+    What this version would write there may be less than what a row has to hold.
+    """
+    if db.pragma("user_version") != _latest():
+        _check_version(db.pragma("user_version"))
+
+
+@cache
+def _latest() -> int:
+    return max(migrations())
 
 
 def _migrate(db: apsw.Connection) -> None:

@@ -40,7 +40,7 @@ from turnlog.engines.protocol import (
 )
 from turnlog.engines.sqlite import reads
 from turnlog.engines.sqlite.checking import Checker
-from turnlog.engines.sqlite.connect import BusyWait, check_header, open_reader, open_writer, prepare_file
+from turnlog.engines.sqlite.connect import BusyWait, check_header, check_version, open_reader, open_writer, prepare_file
 from turnlog.engines.sqlite.cursors import number_bytes, number_of
 from turnlog.engines.sqlite.facts import read_facts
 from turnlog.engines.sqlite.faults import translated
@@ -151,6 +151,7 @@ class SqliteEngine:
                 self._begin()
                 try:
                     self._files.check()
+                    check_version(self._db)
                     done = act(self._db)
                     self._db.execute("COMMIT")
                 except BaseException:
