@@ -90,7 +90,7 @@ class TurnRow(Shape, frozen=True, kw_only=True):
 
 
 class Threads(Shape, frozen=True, kw_only=True):
-    """Threads, the last changed first. `next` is the `before` of the page after this one, null at the end."""
+    """Threads: pinned ones, then the last changed first. `next` is the `before` of the next page, null at the end."""
 
     threads: list[ThreadRow]
     next: str | None

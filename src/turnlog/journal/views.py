@@ -27,7 +27,7 @@ class LogViews(LogParts):
         return self._reading
 
     def threads(self, *, limit: int = PAGE_ROWS, before: bytes | None = None) -> ViewPage[ThreadView]:
-        """Threads, the last changed first. `next` of a page is the `before` of the one after it."""
+        """Threads: pinned ones, then the last changed first. `next` of a page is the `before` of the one after it."""
         return self._views.threads(limit, before)
 
     def thread(self, thread: str) -> ThreadView:

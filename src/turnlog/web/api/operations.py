@@ -59,7 +59,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         id="listThreads",
         method="GET",
         path="/api/threads",
-        summary="Threads, the last changed first",
+        summary="Threads: pinned ones, then the last changed first",
         query=(_LIMIT, _BEFORE),
         answers=as_json("A page of threads.", shapes.Threads),
     ),
