@@ -87,7 +87,8 @@ class Log:
         return self.item(turn, "message", role=role, content=[part], **fields)
 
     def call(self, turn: str | None, call_id: str, type_: str = "function_call", **fields: Any) -> int:
-        return self.item(turn, type_, call_id=call_id, name="look", arguments="{}", **fields)
+        fields |= {"name": "look", "input" if type_ == "custom_tool_call" else "arguments": "{}"}
+        return self.item(turn, type_, call_id=call_id, **fields)
 
     def output(self, turn: str | None, call_id: str, type_: str = "function_call", **fields: Any) -> int:
         return self.item(turn, CALLS[type_], call_id=call_id, output="done", **fields)

@@ -188,7 +188,8 @@ class Simulator:
         return self._item("reasoning", "reasoning", id_, None, summary=[{"type": "summary_text", "text": text}])
 
     def call(self, call_id: str | None, id_: str | None = None, *, type_: str = "function_call") -> int:
-        return self._item(type_, "args", id_, call_id, name="tool", arguments='{"final":1}')
+        given = {"input" if type_ == "custom_tool_call" else "arguments": '{"final":1}'}
+        return self._item(type_, "args", id_, call_id, name="tool", **given)
 
     def output(self, call_id: str | None, text: str = "done", *, type_: str = "function_call_output") -> int:
         return self._item(type_, "output", None, call_id, output=text)

@@ -143,7 +143,9 @@ def test_an_orphan_call_is_answered_right_after_its_group() -> None:
 def test_the_stored_history_is_unchanged() -> None:
     """The raw profile has the items alone, byte for byte as accepted, whatever the other one adds (C26, P10)."""
     simulator = asked()
-    raw = b'{ "type" : "function_call",\n"call_id":"c1", "arguments":"{}", "x": 1e2, "x": 10000000000000000000001 }'
+    raw = (
+        b'{ "type" : "function_call",\n"call_id":"c1","name":"n", "arguments":"{}", "x": 1e2, "x": 100000000000000001 }'
+    )
     simulator.event(Item(type="function_call", call_id="c1", raw=raw), "turn-1")
     simulator.interrupt()
     assert of(simulator, "raw").items[1:] == (raw,)
@@ -220,7 +222,12 @@ def test_what_is_no_item_is_left_out_and_reported(content: Any) -> None:
     """C26, P4: one object that is no Responses item would make an endpoint refuse all of the history."""
     simulator = asked()
     kept = [{"role": "assistant", "content": "short"}, {"type": "of_next_year"}]
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
     odd: list[dict[str, Any]] = [
+        {**call, "name": None},
+        {**call, "arguments": {}},
+        {"type": "function_call_output", "call_id": "c1"},
+        {"type": "custom_tool_call", "call_id": "c2", "name": "look"},
         {},
         {"type": None, "text": "t"},
         {"type": "message", "content": "no role"},

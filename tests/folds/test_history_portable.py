@@ -54,6 +54,15 @@ def test_what_is_kept_is_kept_byte_for_byte(put: Callable[[bytes], bytes], raw: 
     assert found.changed == (0,)
 
 
+def test_a_part_that_stays_has_nothing_sealed() -> None:
+    """P4: of a part that shows something to everybody only what a single server can read is taken out."""
+    part = {"type": "output_text", "encrypted_content": "SECRET", "text": "open"}
+    log = Log()
+    log.item(None, "message", role="assistant", content=[part])
+    (item,) = history(log.events, "portable").items
+    assert json.loads(item)["content"] == [{"type": "output_text", "text": "open"}]
+
+
 @pytest.mark.parametrize(("role", "type_"), [("assistant", "output_text"), ("user", "input_text")])
 def test_what_stands_for_a_part_is_of_the_roles_type(role: str, type_: str) -> None:
     """C26: an endpoint takes no text part of the other side, so what stands for a part is of the item's own side."""

@@ -66,7 +66,15 @@ def _read_slowly(raw: bytes) -> RawItem | None:
 
 def is_responses_item(item: RawItem) -> bool:
     """Whether it has what no Responses item is without: a type, and a message a role and content, which is text or
-    parts with a type. The type of a message may be left out."""
+    parts with a type. The type of a message may be left out. A call of a function or a tool has a name and its input as
+    text, and the output of one is there."""
+    match item.type:
+        case "function_call":
+            return isinstance(item.name, str) and isinstance(item.arguments, str)
+        case "custom_tool_call":
+            return isinstance(item.name, str) and isinstance(item.input, str)
+        case "function_call_output" | "custom_tool_call_output":
+            return isinstance(item.output, str) or _are_parts(item.output)
     if item.type == "message" or (item.type is None and item.role is not None):
         return isinstance(item.role, str) and (isinstance(item.content, str) or _are_parts(item.content))
     return isinstance(item.type, str) and item.type != ""

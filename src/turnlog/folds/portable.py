@@ -44,6 +44,9 @@ _SERVERS_OWN: Final = frozenset({"id", "encrypted_content", "previous_response_i
 _PART_BOUND: Final = frozenset({"file_id", "encrypted_content"})
 """Fields of a content part that say that only one server has what it shows."""
 
+_PART_SEALED: Final = frozenset({"encrypted_content"})
+"""Fields that go from a part that stays."""
+
 _PART_OPEN: Final = frozenset({"text", "image_url", "file_url", "file_data", "input_audio", "refusal"})
 """Fields of a content part that hold it for everybody."""
 
@@ -109,7 +112,9 @@ def _part_edits(raw: bytes, part: Part, text_type: str) -> Iterator[Edit]:
     if _is_bound(raw, part):
         yield Edit(part.start, part.end, encode_json({"type": text_type, "text": PART_LEFT_OUT}))
         return
-    for member in parts(raw, part.start):
+    members = list(parts(raw, part.start))
+    yield from removals(members, _PART_SEALED)
+    for member in members:
         cited = (field.key for one in _elements(raw, member) for field in parts(raw, one.start))
         if member.key == "annotations" and "file_id" in cited:
             yield Edit(member.start, member.end, b"[]")
