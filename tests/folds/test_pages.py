@@ -32,6 +32,7 @@ from turnlog.folds.pages import (
     read_page,
     stored_pages,
 )
+from turnlog.folds.summary import summary_of
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.turn import TurnView
 from turnlog.limits import PAGE_BYTES_MAX, SNAPSHOT_PAGE_BYTES, SNAPSHOT_PAGE_ENTRIES_MAX
@@ -186,6 +187,28 @@ def test_a_page_of_another_version_is_not_read(monkeypatch: pytest.MonkeyPatch) 
     assert differs([body], TimelineView(turn=VIEW, entries=())) is None
 
 
+def test_a_page_of_the_first_version_is_another_version() -> None:
+    """A snapshot that was stored before its last page told the trace in numbers is as if it were not there."""
+    brief: dict[str, Any] = {"v": 1, "turn": "T", "number": 0, "place": (0, 0, 0), "view": VIEW, "briefs": []}
+    head = zlib.compress(encode_json(brief), 1)
+    body = b"%d\n" % len(head) + head + zlib.compress(b"[]", 1)
+    with pytest.raises(OtherVersion):
+        read_page(body, "T")
+    assert differs([body], TimelineView(turn=VIEW, entries=(entry(1, 0),))) is None
+
+
+def test_the_last_page_tells_the_trace_in_numbers() -> None:
+    """The last page has the summary of all entries and no other page has one; a wrong one differs (P9)."""
+    entries = [replace(entry(seq, 0), kind="tool", status="failed") for seq in range(1, 6)]
+    with small(2):
+        bodies = list(stored_pages(VIEW, entries))
+        wrong = list(stored_pages(VIEW, [replace(entries[0], status="unknown"), *entries[1:]]))
+    told = [read_briefs(body, "T").summary for body in bodies]
+    assert told == [None, None, summary_of(entries)]
+    assert (summary_of(entries).steps, summary_of(entries).failures) == (5, 5)
+    assert differs([*bodies[:2], wrong[2]], TimelineView(turn=VIEW, entries=tuple(entries))) == 5
+
+
 def test_a_page_does_not_unpack_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that claims more bytes than any page has is damaged (P11)."""
     monkeypatch.setattr(pages, "SNAPSHOT_BODY_BYTES_MAX", 1_000)
@@ -230,4 +253,4 @@ def test_another_fold_is_another_version() -> None:
     sim.late("too late")
     [view] = traces(sim)
     shown = hashlib.sha256(encode_json([view.turn, view.entries])).hexdigest()[:16]
-    assert (FOLD_VERSION, shown) == (1, "f5204f0914e7047e")
+    assert (FOLD_VERSION, shown) == (2, "f5204f0914e7047e")

@@ -57,6 +57,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     mark: Mark | None = None
 
 
+class Brief(msgspec.Struct, frozen=True, array_like=True):
+    """What of an entry decides where it stands among the others. See `Entry`."""
+
+    id: str
+    parent: str | None
+    kind: EntryKind
+    mark: Mark | None = None
+
+
 class TimelineView(msgspec.Struct, frozen=True, kw_only=True):
     """One turn's trace: its row, and its entries flat and in order; `parent` nests them to any depth."""
 

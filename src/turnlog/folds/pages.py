@@ -16,8 +16,8 @@ import msgspec
 
 from turnlog.errors import InvalidInput, RecordDamaged
 from turnlog.events.codec import decode_json, encode_json
-from turnlog.folds.entries import Entry, TimelineView
-from turnlog.folds.nodes import EntryKind, Mark
+from turnlog.folds.entries import Brief, Entry, TimelineView
+from turnlog.folds.summary import Counting, Summary, summary_of
 from turnlog.folds.turn import TurnView
 from turnlog.limits import (
     PAGE_BYTES_MAX,
@@ -26,7 +26,7 @@ from turnlog.limits import (
     SNAPSHOT_PAGE_ENTRIES_MAX,
 )
 
-FOLD_VERSION: Final = 1
+FOLD_VERSION: Final = 2
 """Told in each page: raised whenever a timeline shows something else of the same events, or a page is written in
 another way. A snapshot of another version is made again."""
 
@@ -34,15 +34,6 @@ Place: TypeAlias = tuple[int, int, int]
 PageT = TypeVar("PageT", bound="PageHead")
 
 _PLACE_MAX: Final = 2**63
-
-
-class Brief(msgspec.Struct, frozen=True, array_like=True):
-    """What of an entry decides where it stands among the others. See `Entry`."""
-
-    id: str
-    parent: str | None
-    kind: EntryKind
-    mark: Mark | None = None
 
 
 class PageHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +46,11 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BriefPage(PageHead, frozen=True, kw_only=True):
-    """A page in brief. `view` is the turn's row, in the first page alone."""
+    """A page in brief. `view` is the turn's row, in the first page alone, `summary` that of the whole trace, in the
+    last one alone."""
 
     view: TurnView | None
+    summary: Summary | None = None
     briefs: tuple[Brief, ...]
 
 
@@ -141,6 +134,7 @@ def stored_pages(view: TurnView, entries: Iterable[Entry]) -> Iterator[bytes]:
     number, size = 0, 0
     first: Place = (0, 0, 0)
     held: list[Entry] = []
+    counting = Counting()
     for place, entry in places(entries):
         more = len(encode_json(entry))
         if held and (len(held) == SNAPSHOT_PAGE_ENTRIES_MAX or size + more > SNAPSHOT_PAGE_BYTES):
@@ -148,11 +142,12 @@ def stored_pages(view: TurnView, entries: Iterable[Entry]) -> Iterator[bytes]:
             number, size, held = number + len(held), 0, []
         first = first if held else place
         held.append(entry)
+        counting.add(entry)
         size += more
-    yield _body(view, number, first, held)
+    yield _body(view, number, first, held, counting.summary())
 
 
-def _body(view: TurnView, number: int, place: Place, entries: list[Entry]) -> bytes:
+def _body(view: TurnView, number: int, place: Place, entries: list[Entry], summary: Summary | None = None) -> bytes:
     """The page in brief, with its length in front, then its entries: who wants only the first part unpacks no other."""
     brief = BriefPage(
         v=FOLD_VERSION,
@@ -160,6 +155,7 @@ def _body(view: TurnView, number: int, place: Place, entries: list[Entry]) -> by
         number=number,
         place=place,
         view=view if number == 0 else None,
+        summary=summary,
         briefs=tuple(Brief(entry.id, entry.parent, entry.kind, entry.mark) for entry in entries),
     )
     head = zlib.compress(encode_json(brief), 1)
@@ -230,10 +226,10 @@ def page_of(place: Place, pages: int, head: Callable[[int], PageHead]) -> int:
 def differs(pages: Iterable[bytes], timeline: TimelineView) -> int | None:
     """The number of the first entry in which a snapshot's pages differ from the timeline, None when they are equal.
 
-    A row that differs is told as 0, a page that cannot be read by the number of entries before it. A snapshot of
-    another version, which nobody reads, differs in nothing.
+    A row that differs is told as 0, a summary that does as the number of all entries, a page that cannot be read by the
+    number of entries before it. A snapshot of another version, which nobody reads, differs in nothing.
     """
-    number = 0
+    number, summary = 0, None
     for index, body in enumerate(pages):
         try:
             page = read_page(body, timeline.turn.turn)
@@ -249,4 +245,5 @@ def differs(pages: Iterable[bytes], timeline: TimelineView) -> int | None:
             if number >= len(timeline.entries) or entry != timeline.entries[number]:
                 return number
             number += 1
-    return None if number == len(timeline.entries) else number
+        summary = page.summary
+    return None if number == len(timeline.entries) and summary == summary_of(timeline.entries) else number

@@ -23,8 +23,8 @@ from turnlog.folds.thread import decode_thread_fold
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message
 from turnlog.folds.turn import TurnView
-from turnlog.journal.digests import Digest, Told, digest_of, told_events
 from turnlog.journal.follow import SEQ_MAX, joined
+from turnlog.journal.gists import Gist, Told, gist_of, told_events
 from turnlog.journal.hiding import hidden_in
 from turnlog.journal.listed import ListedTurn, listed
 from turnlog.journal.paging import PageFold, cut_page, transcript_cursor
@@ -168,7 +168,7 @@ class Reading:
             self.refolded(thread, turn)
         return use(FoldedTrace(fold_settled(self._engine, row, view)))
 
-    def digest(self, thread: str, turn: str) -> Digest | None:
+    def gist(self, thread: str, turn: str) -> Gist | None:
         """What a settled turn shows while its trace is closed."""
         row = self._turn_row(thread, turn)
         if row.phase is not Phase.SETTLED:
@@ -177,15 +177,15 @@ class Reading:
         if view.damaged or view.events < SNAPSHOT_EVENTS_MIN:
             return None
         try:
-            return digest_of(self._engine, row, view, StoredTrace(self._engine, row, covered(row, view)))
+            return gist_of(self._engine, row, view, StoredTrace(self._engine, row, covered(row, view)))
         except SnapshotGone:
             self.refolded(thread, turn)
             return None
 
-    def told_events(self, thread: str, after: int, digests: Sequence[Digest], turns: Collection[str]) -> Iterator[Told]:
-        """Events in order, and digests in the place of those of their turns."""
+    def told_events(self, thread: str, after: int, gists: Sequence[Gist], turns: Collection[str]) -> Iterator[Told]:
+        """Events in order, and gists in the place of those of their turns."""
         self._row(thread)
-        return told_events(self._engine, thread, after, digests, turns)
+        return told_events(self._engine, thread, after, gists, turns)
 
     def _open_timeline(self, row: TurnRow) -> TimelineView:
         fold, after = Timeline(row.turn), row.seq_first - 1

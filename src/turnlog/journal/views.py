@@ -10,8 +10,8 @@ from turnlog.folds.entries import Brief, Entry, TimelineView
 from turnlog.folds.hidden import Range
 from turnlog.folds.history import History, Profile
 from turnlog.folds.pages import TimelinePage
-from turnlog.journal.digests import Digest, Told
 from turnlog.journal.follow import Batch, batches, changes, follow, parse_cursor
+from turnlog.journal.gists import Gist, Told
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.parts import LogParts
 from turnlog.journal.reading import Reading, ThreadView, TranscriptPage, ViewPage
@@ -70,21 +70,21 @@ class LogViews(LogParts):
         """
         return self._views.timeline_rows(thread, turn, choose)
 
-    def digest(self, thread: str, turn: str) -> Digest | None:
+    def gist(self, thread: str, turn: str) -> Gist | None:
         """What a settled turn shows while its trace is closed, read from its snapshot, however long it is.
 
         None where its events are to be folded: while it is open, of a few events, or has no snapshot that can be used.
         One is then made, if it is among the newest. Raises `UnknownThread` or `UnknownTurn`.
         """
-        return self._views.digest(thread, turn)
+        return self._views.gist(thread, turn)
 
-    def told_events(self, thread: str, after: int, digests: Sequence[Digest], turns: Collection[str]) -> Iterator[Told]:
-        """What `events` gives of a thread, but a digest in the place of the events of its turn, where it was submitted.
+    def told_events(self, thread: str, after: int, gists: Sequence[Gist], turns: Collection[str]) -> Iterator[Told]:
+        """What `events` gives of a thread, but a gist in the place of the events of its turn, where it was submitted.
 
-        `turns` are those that may have events in between: naming them saves reading all. Digests lie behind `after`.
+        `turns` are those that may have events in between: naming them saves reading all. Gists lie behind `after`.
         Where more lies between than is easily found, the events come after all. Raises `UnknownThread`.
         """
-        return self._views.told_events(thread, after, digests, turns)
+        return self._views.told_events(thread, after, gists, turns)
 
     def truncations(self, thread: str, first: int = 0) -> tuple[Range, ...]:
         """What truncations hide that was begun at the seq `first` or later, in order. Raises `UnknownThread`."""

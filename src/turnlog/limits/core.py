@@ -210,8 +210,8 @@ SNAPSHOT_WRITE_BYTES: Final = 256 * 1_024
 """Bytes of a snapshot that are written at once: a group commit that comes meanwhile waits a millisecond for them."""
 
 SAID_EVENTS_MAX: Final = 500
-"""Events with messages and notices of a turn that its snapshot names: each is read on its own, in half a millisecond of
-a busy machine. Turns that say more are folded again when they are shown."""
+"""Events with messages and notices of a turn that its snapshot names: each is read on its own, all of them in
+some ten milliseconds. Turns that say more are folded again when they are shown."""
 
 SNAPSHOTS_WAITING_MAX: Final = 1_000
 """Settled turns that wait for their snapshot: seconds of work. More of them are folded again when they are opened."""

@@ -10,6 +10,7 @@ import msgspec
 from turnlog.events.kinds import Reason
 from turnlog.folds.entries import Entry
 from turnlog.folds.nodes import EntryKind
+from turnlog.folds.summary import is_own_note
 from turnlog.limits import LABEL_CHARS_MAX
 from turnlog.web.page.endings import end_detail, end_words, request_words
 
@@ -94,11 +95,6 @@ def argument(args: str | None) -> str | None:
 
 
 # --- notes that turnlog itself makes of a turn's records ------------------------------------------------------------
-
-
-def is_own_note(entry: Entry, *names: str) -> bool:
-    """Whether it is a note of one of these `names` that no agent wrote."""
-    return entry.kind == "note" and entry.id == f"#{entry.seq}" and entry.mark != "late" and entry.name in names
 
 
 def in_words(entry: Entry) -> Entry:

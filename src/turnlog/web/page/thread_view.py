@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
 from turnlog.errors import InvalidInput
 from turnlog.events.kinds import Draft, Event, Submitted, ThreadLate
 from turnlog.events.thread_kinds import ThreadTruncated
+from turnlog.folds.states import TERMINAL
 from turnlog.folds.transcript import Transcript
 from turnlog.journal.documents import cursor_of, cursor_text
+from turnlog.journal.gists import Gist, Told
+from turnlog.journal.listed import ListedTurn
 from turnlog.journal.log import Log
-from turnlog.limits import PAGE_LOOSE, PAGE_TURNS
+from turnlog.limits import PAGE_LOOSE, PAGE_TURNS, SNAPSHOT_EVENTS_MIN, SNAPSHOTS_KEPT
 from turnlog.web.page.fragments import TurnLayout, loose_element
 from turnlog.web.page.markup import Element, shell
 from turnlog.web.page.rendering import leaf
@@ -92,10 +95,22 @@ class ThreadPage:
             return
         if event.kind == Submitted.kind and self._end is None and event.turn not in self._turns:
             self._take(event.turn, event.seq)
-        if isinstance(body, Submitted) and body.retry_of in self._turns:
-            self._turns[body.retry_of].source.retried(event.turn, event.seq)
-            self._changed.add(body.retry_of)
+        self._asked_again(event)
         self._turn_event(event.turn, event)
+
+    def tell(self, gist: Gist) -> None:
+        """Take a settled turn of this page in short, where its events would come."""
+        self.head = max(self.head, gist.view.seq_last)
+        self._asked_again(gist.events[0])
+        self._turns[gist.view.turn].source.tell(gist)
+        self._changed.add(gist.view.turn)
+
+    def _asked_again(self, event: Event) -> None:
+        """The turn that this event begins may ask the same as another one of the page."""
+        body = event.body
+        if isinstance(body, Submitted) and body.retry_of in self._turns:
+            self._turns[body.retry_of].source.retried(event.turn or "", event.seq)
+            self._changed.add(body.retry_of)
 
     def _turn_event(self, turn: str, event: Event) -> None:
         if (shown := self._turns.get(turn)) is not None:
@@ -208,7 +223,7 @@ def load(log: Log, thread: str, before: str | None = None) -> ThreadPage:
     page = ThreadPage(thread, [(row.turn, row.seq_first) for row in rows.rows], first, end=end)
     page.earlier = "" if rows.next is None else _place_text(first, rows.next)
     if end is None:
-        _read_to_head(log, page)
+        _read_to_head(log, page, rows.rows)
     else:
         _read_between(log, page, end)
         for row in rows.rows:
@@ -220,17 +235,31 @@ def load(log: Log, thread: str, before: str | None = None) -> ThreadPage:
     return page
 
 
-def _read_to_head(log: Log, page: ThreadPage) -> None:
+def _read_to_head(log: Log, page: ThreadPage, rows: Sequence[ListedTurn]) -> None:
     """Everything from the page's first seq on, and the drafts of that very moment."""
     page.head = page.first - 1
+    gists = _gists(log, page.thread, rows)
+    others = {row.turn for row in rows} - {gist.view.turn for gist in gists}
+    news: Iterator[Told] = log.told_events(page.thread, page.head, gists, others)
     for _ in range(_TRIES):
-        for event in log.events(page.thread, after=page.head):
-            page.event(event)
+        for told in news:
+            if isinstance(told, Gist):
+                page.tell(told)
+            else:
+                page.event(told)
         drafts = log.drafts(page.thread)
         if log.thread(page.thread).head == page.head:
             for draft in drafts:
                 page.draft(draft)
             return
+        news = log.events(page.thread, after=page.head)
+
+
+def _gists(log: Log, thread: str, rows: Sequence[ListedTurn]) -> list[Gist]:
+    """The turns of the newest page that need not be folded: those whose snapshots are kept, and that have one."""
+    long = [row for row in rows if row.state in TERMINAL and row.events >= SNAPSHOT_EVENTS_MIN]
+    found = [log.gist(thread, row.turn) for row in long[:SNAPSHOTS_KEPT]]
+    return [gist for gist in found if gist is not None]
 
 
 def _read_between(log: Log, page: ThreadPage, end: int) -> None:

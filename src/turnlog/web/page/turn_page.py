@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from turnlog.errors import InvalidInput
 from turnlog.events.kinds import Submitted
-from turnlog.folds.pages import Brief
+from turnlog.folds.entries import Brief
 from turnlog.folds.states import TERMINAL
+from turnlog.folds.summary import is_row
 from turnlog.journal.listed import ListedTurn
 from turnlog.journal.log import Log
 from turnlog.limits import TRACE_ROWS_SHOWN
 from turnlog.web.page.fragments import Place, Rows, TurnLayout, names_of
 from turnlog.web.page.markup import Element, dom_id
 from turnlog.web.page.rendering import leaf
-from turnlog.web.page.view import TurnSource, is_row
+from turnlog.web.page.view import TurnSource
 from turnlog.web.paths import path_id
 
 
@@ -113,16 +115,28 @@ def _pages(place: Place, count: int, start: int) -> TracePages | None:
 
 def _source(log: Log, thread: str, row: ListedTurn) -> TurnSource:
     source = TurnSource(row.turn, row.seq_first)
-    for event in log.events(thread, turn=row.turn):
-        source.event(event)
-    for draft in log.drafts(thread):
-        if draft.turn == row.turn:
-            source.draft(draft)
+    gist = log.gist(thread, row.turn)
+    if gist is not None:
+        source.tell(gist)
+    else:
+        _fold(log, thread, row, source)
     if row.retried_by is not None:
         source.retried(row.retried_by, 0)
     if row.hidden_by is not None:
         source.hide(0)
     return source
+
+
+def _fold(log: Log, thread: str, row: ListedTurn, source: TurnSource) -> None:
+    """Take all the turn's events, those that came late, and its drafts."""
+    for event in log.events(thread, turn=row.turn):
+        source.event(event)
+    for seq in row.late:
+        for event in islice(log.events(thread, after=seq - 1, bytes_max=1), 1):
+            source.event(event)
+    for draft in log.drafts(thread):
+        if draft.turn == row.turn:
+            source.draft(draft)
 
 
 def in_tree(entries: Sequence[Brief]) -> list[int]:

@@ -14,13 +14,14 @@ from turnlog.errors import RecordDamaged
 from turnlog.events.kinds import Draft, Event, Interrupted, WorkerStarted
 from turnlog.folds.entries import Entry
 from turnlog.folds.notices import Notice
-from turnlog.folds.pages import Brief
 from turnlog.folds.states import TERMINAL
+from turnlog.folds.summary import is_row, is_step, is_unknown_call
 from turnlog.folds.timeline import Timeline
 from turnlog.folds.transcript import Message, Transcript
 from turnlog.folds.turn import TurnView
+from turnlog.journal.gists import Gist
 from turnlog.limits import CALLS_SHOWN
-from turnlog.web.page.naming import is_own_note, label, target
+from turnlog.web.page.naming import label, target
 
 
 class Steps(NamedTuple):
@@ -80,6 +81,7 @@ class TurnSource:
         self.turn = turn
         self.seq_first = seq_first
         self.touched = seq_first
+        self._told = 0
         self._timeline: Timeline | None = Timeline(turn)
         self._transcript = Transcript()
         self._settled: tuple[TurnView, Steps, Unknown] | None = None
@@ -106,6 +108,8 @@ class TurnSource:
 
     def event(self, event: Event) -> None:
         """Take one event of this turn, or a late one about it."""
+        if event.seq <= self._told:
+            return
         self.touched = max(self.touched, event.seq)
         self._transcript.event(event)
         if self._timeline is None:
@@ -118,6 +122,18 @@ class TurnSource:
                 self._detail = event.body.detail
             if view.state in TERMINAL:
                 self._settled, self._timeline = (view, steps_of(entries), _unknown(entries)), None
+
+    def tell(self, gist: Gist) -> None:
+        """Take the settled turn in short, in the place of all events that the gist covers. None was taken before."""
+        self._told, self._timeline = gist.covers, None
+        self.touched = max(self.touched, gist.covers)
+        for event in gist.events:
+            self._transcript.event(event)
+            if isinstance(event.body, Interrupted):
+                self._detail = event.body.detail
+        count = gist.summary
+        steps = Steps(count.steps, count.tools, count.subagents, count.failures)
+        self._settled = gist.view, steps, Unknown(count.unknown, _called(gist.unknown))
 
     def draft(self, chunk: Draft) -> None:
         """Take one chunk of an open draft of this turn."""
@@ -192,21 +208,15 @@ def steps_of(entries: tuple[Entry, ...]) -> Steps:
     )
 
 
-def is_step(entry: Entry) -> bool:
-    """Whether an entry counts as a step: a row, but none that came late or tells how the turn ended."""
-    return is_row(entry) and entry.mark != "late" and not is_own_note(entry, "interrupted", "interrupt_requested")
-
-
-def is_row(entry: Entry | Brief) -> bool:
-    """Whether an entry stands in the trace: all but the answer's own messages, which stand below it."""
-    return entry.kind != "message" or entry.parent is not None or entry.mark is not None
-
-
 def rows_of(entries: Iterable[Entry]) -> list[Entry]:
     """The entries that stand in the trace."""
     return [entry for entry in entries if is_row(entry)]
 
 
 def _unknown(entries: Iterable[Entry]) -> Unknown:
-    calls = [entry for entry in entries if entry.kind == "tool" and entry.status == "unknown"]
-    return Unknown(len(calls), tuple(Called(label(call), target(call)) for call in calls[:CALLS_SHOWN]))
+    calls = [entry for entry in entries if is_unknown_call(entry)]
+    return Unknown(len(calls), _called(calls[:CALLS_SHOWN]))
+
+
+def _called(calls: Iterable[Entry]) -> tuple[Called, ...]:
+    return tuple(Called(label(call), target(call)) for call in calls)
