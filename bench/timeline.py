@@ -1,12 +1,12 @@
-"""Opening a turn of very many steps: the first page of its trace, from its snapshot and without one; and what making
-the snapshot costs those who write meanwhile."""
+"""Opening a turn of very many steps: the first page of its trace, from its snapshot and without one, and the pages for
+people that show it, settled and running; and what making the snapshot costs those who write meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -25,6 +25,7 @@ from turnlog.journal.turn import Turn
 from turnlog.testing.scripted_agent import ScriptedAgent
 from turnlog.web.app import create_app
 from turnlog.web.guard import Guard
+from turnlog.web.page.live import LivePage, Pace
 from turnlog.web.site import Site
 from turnlog.web.work import Work
 
@@ -52,10 +53,18 @@ def run(folder: Path) -> Iterator[Line]:
         yield Line(f"a settled turn of {STEPS:,} steps: its snapshot after", f"{time.monotonic() - began:.1f} s")
         yield from asyncio.run(_reading(log))
         yield from _beside(log, turn, engine)
+        _working(log, "running")
+        yield from asyncio.run(_watching(log))
 
 
 def _filled(log: Log) -> Turn:
-    turn = log.submit("t", TEXT, turn="T").result()
+    turn = _working(log, "t")
+    turn.complete().result()
+    return turn
+
+
+def _working(log: Log, thread: str) -> Turn:
+    turn = log.submit(thread, TEXT, turn="T").result()
     turn.start(agent="bench").result()
     for number in range(STEPS):
         receipt = turn.step(
@@ -66,9 +75,8 @@ def _filled(log: Log) -> Turn:
             output="x" * LARGE if number == 0 else f"{number} lines, nothing of interest in them",
             status="succeeded",
         )
-        if number % 1_000 == 0:
+        if number % 1_000 == 0 or number == STEPS - 1:
             receipt.result()
-    turn.complete().result()
     return turn
 
 
@@ -80,10 +88,14 @@ def _until(condition: Callable[[], bool]) -> None:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-async def _reading(log: Log) -> list[Line]:
+def _client(log: Log) -> httpx.AsyncClient:
     site = Site(log=log, work=Work(log, {"bench": ScriptedAgent}, agent="bench"), clock=SystemClock())
     app = create_app(site, guard=Guard(hosts=frozenset({"bench.test"})))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://bench.test") as client:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://bench.test")
+
+
+async def _reading(log: Log) -> list[Line]:
+    async with _client(log) as client:
         api = "/api/threads/t/turns/T"
         cursor = None
         for _ in range(STEPS // 2 // 1_000):
@@ -95,7 +107,32 @@ async def _reading(log: Log) -> list[Line]:
             await _page(client, "  first page of its trace over the API", api, beside=f"{folding:,.0f} ms to fold it"),
             await _page(client, "  a page from its middle", f"{api}?after={cursor}"),
             await _page(client, "  its trace opened in the page", "/t/t/turn/T/trace"),
+            await _page(client, "  its own page", "/t/t/turn/T"),
+            await _page(client, "  the page of its thread", "/t/t"),
+            Line("  a live page of its thread begins", f"{await _begun(log, 't'):.0f} ms"),
         ]
+
+
+async def _watching(log: Log) -> list[Line]:
+    """A turn that runs has no snapshot: its events are folded."""
+    async with _client(log) as client:
+        found = [
+            await _page(client, f"a running turn of {STEPS:,} steps: its own page", "/t/running/turn/T", bar=False),
+            await _page(client, "  the page of its thread", "/t/running", bar=False),
+        ]
+    return [*found, Line("  a live page of its thread begins", f"{await _begun(log, 'running'):.0f} ms")]
+
+
+async def _begun(log: Log, thread: str) -> float:
+    """Milliseconds until somebody who watches a thread, as the first one, has what a page lacks."""
+    began = time.perf_counter()
+    live = LivePage(log, thread, Pace())
+    try:
+        async with aclosing(live.watch(log.thread(thread).head)) as pieces:
+            await anext(pieces)
+        return (time.perf_counter() - began) * 1e3
+    finally:
+        await live.aclose()
 
 
 def _folded(log: Log) -> None:
@@ -105,17 +142,20 @@ def _folded(log: Log) -> None:
     fold.view()
 
 
-async def _page(client: httpx.AsyncClient, what: str, path: str, beside: str = "") -> Line:
+async def _page(client: httpx.AsyncClient, what: str, path: str, beside: str = "", *, bar: bool = True) -> Line:
     times, size = [], 0
-    for _ in range(CALLS):
+    for _ in range(CALLS if bar else ROUNDS):
         began = time.perf_counter()
         answer = await client.get(path)
         times.append((time.perf_counter() - began) * 1e3)
         answer.raise_for_status()
         size = len(answer.content)
     took = median(times)
+    shown = f"{took:.0f} ms, {size / 1_000:.0f} kB"
+    if not bar:
+        return Line(what, shown, beside)
     held = took < PAGE_MS_MAX and size < PAGE_BYTES_MAX
-    return Line(what, f"{took:.0f} ms, {size / 1_000:.0f} kB", beside, "", f"< {PAGE_MS_MAX} ms, < 1 MB", held)
+    return Line(what, shown, beside, "", f"< {PAGE_MS_MAX} ms, < 1 MB", held)
 
 
 # --- writing meanwhile -------------------------------------------------------------------------------------------
