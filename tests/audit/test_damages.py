@@ -147,6 +147,19 @@ def test_a_store_that_cannot_be_opened_says_so(rich: Path, tmp_path: Path, damag
     assert path.read_bytes() == before
 
 
+def test_a_transcript_goes_around_a_page_that_is_lost(rich: Path, tmp_path: Path) -> None:
+    """P4: a page of events that cannot be read takes from a transcript what lay on it, and no more."""
+    path = copied(rich, tmp_path)
+    with Store("sqlite", rich.parent) as store:
+        before = store.open().transcript("long", limit=2)
+    DAMAGES["a page of events"](path)
+    with Store("sqlite", tmp_path) as store:
+        after = store.open().transcript("long", limit=2)
+    lost = {message.seq for message in before.messages} - {message.seq for message in after.messages}
+    assert (lost <= {11}, len(after.messages) >= len(before.messages) - 1) == (True, True)
+    assert after.messages
+
+
 def test_neighbours_of_damage_are_read(rich: Path, tmp_path: Path) -> None:
     """P4: a page that cannot be read hides one event; the others of its turn and all other threads are there."""
     path = copied(rich, tmp_path)

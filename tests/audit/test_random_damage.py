@@ -106,6 +106,7 @@ def run_through(path: Path, before: dict[str, object], same: set[str]) -> None:
         whole = all(each.thread is not None for each in found)
         if whole:  # SQLite finds its way in all tables, so nothing keeps a thread that nobody touched from being read
             assert {thread: views[thread] for thread in same} == {thread: before[thread] for thread in same}
+            assert not [view for view in views.values() if isinstance(view, TurnlogError)]
             told = {shown(each) for each in found if each.thread in same and each.kind != "snapshot_differs"}
             assert told <= INFOS
         report = log.repair(log.plan_repair(found))

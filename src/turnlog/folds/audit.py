@@ -12,7 +12,7 @@ from typing import Final
 
 from turnlog.events.kinds import KINDS, Damaged, Event, Submitted, ThreadCreated, ThreadLate, Unknown
 from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone, ThreadTruncated
-from turnlog.folds.audit_turn import LATE, ROW, TurnAudit, TurnFacts, payload_problem
+from turnlog.folds.audit_turn import LATE, ROW, TurnAudit, TurnFacts, is_unread, payload_problem
 from turnlog.folds.findings import Finding, FindingKind, finding
 from turnlog.folds.states import TERMINAL, next_state
 from turnlog.folds.turn import TurnView
@@ -69,6 +69,8 @@ class ThreadAudit:
         self._open: dict[str, TurnAudit] = {}
         self._told: set[str] = set()
         """Turns whose rows were told to differ: bounded by the findings."""
+        self._unread: dict[str, int] = {}
+        """The last event of a turn that cannot be read or judged, by turn: bounded by the findings."""
         self.last = facts.floor
         self.sure = True
         """Everything so far could be read, so that the thread's row is a fold of it."""
@@ -173,6 +175,8 @@ class ThreadAudit:
         yield from self._transition(event, turn)
         state = None if turn.view is None else turn.view.state
         yield from turn.take(event)
+        if is_unread(event):
+            self._unread[turn_id] = event.seq
         retried = event.body.retry_of if isinstance(event.body, Submitted) else None
         if retried is not None and self._facts.turn(retried) is None:
             yield self._at("dangling", event, f"it asks turn {retried} again, which is not there")
@@ -202,9 +206,12 @@ class ThreadAudit:
             yield self._finding("terminal_collision", place, detail, turn=turn_id, seq=event.seq, until=event.seq)
         elif not isinstance(event.body, Unknown):
             yield self._at("illegal_transition", event, f"{event.kind} after the turn had ended at {first}")
+        if is_unread(event):
+            self._unread[turn_id] = event.seq
         view = self._facts.refold(turn_id)
         if view is not None and view.seq_last == event.seq:
             turn = TurnAudit(self._facts.thread, turn_id)
+            turn.unread = self._unread.get(turn_id)
             if row is not None and row.readable:
                 yield from self._differing(turn, row, view)
 

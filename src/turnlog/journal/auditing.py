@@ -29,6 +29,8 @@ from turnlog.limits import DEAD_OWNERS_MAX, PAGE_ROWS, STILL_TRIES_MAX
 
 REPAIRS = frozenset({ThreadRepaired.kind, ThreadRepairUndone.kind})
 THREAD_ROW = "thread row"
+PLACES = f"{ROW}: places"
+"""The place of a finding about what the engine keeps beside a turn's row."""
 
 
 def audit_store(engine: Engine) -> Iterator[Finding]:
@@ -113,8 +115,9 @@ def damage_findings(damage: Damage) -> Iterator[Finding]:
         yield finding("index_differs", damage.detail.partition(":")[0], detail, repairable=True)
         return
     if damage.what == "places":
-        place = f"{ROW}: places"
-        yield finding("turn_row_differs", place, damage.detail, thread=damage.thread, turn=damage.turn, repairable=True)
+        yield finding(
+            "turn_row_differs", PLACES, damage.detail, thread=damage.thread, turn=damage.turn, repairable=True
+        )
         return
     place = "store" if damage.thread is None else "thread" if damage.turn is None else "turn"
     yield finding(

@@ -8,15 +8,17 @@ with one of them, and takes the turns that were submitted after it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnlog.engines.protocol import Engine, TurnRow
-from turnlog.errors import InvalidInput
+from turnlog.errors import InvalidInput, StoreDamaged
 from turnlog.events.kinds import Draft, Event, Submitted, ThreadItem, ThreadLate
 from turnlog.events.thread_kinds import ThreadTruncated
 from turnlog.folds.transcript import Transcript, TranscriptView
 from turnlog.journal.follow import is_seq
+from turnlog.journal.records import read_events
 from turnlog.limits import READ_BYTES_MAX
 
 
@@ -92,20 +94,26 @@ def cut_page(engine: Engine, thread: str, limit: int, end: int | None, place: by
     """The newest turns and messages without a turn before `end`, at most `limit` of each."""
     place, rows, older = _rows_before(engine, thread, limit, end, place)
     first = 1 if older is None else min(row.seq_first for row in rows)
-    loose = engine.read(
-        thread,
-        after=first - 1,
-        before=end,
-        kinds={ThreadItem.kind},
-        reverse=True,
-        limit=limit,
-        bytes_max=READ_BYTES_MAX,
-    )
-    if loose.next is None:
+    oldest = _oldest_loose(engine, thread, first - 1, end, limit)
+    if oldest is None:
         return Cut(first, end, rows, None if older is None else _cursor(first, older))
-    first = loose.rows[-1].seq
+    first = oldest
     # The rows before this page's first turn have no place of their own: they are found behind those of this page.
     return Cut(first, end, [row for row in rows if row.seq_first > first], _cursor(first, place))
+
+
+def _oldest_loose(engine: Engine, thread: str, after: int, end: int | None, limit: int) -> int | None:
+    """The seq of the oldest of the newest `limit` messages without a turn, None when there are no more than these."""
+    kinds = {ThreadItem.kind}
+    try:
+        page = engine.read(
+            thread, after=after, before=end, kinds=kinds, reverse=True, limit=limit, bytes_max=READ_BYTES_MAX
+        )
+        return None if page.next is None else page.rows[-1].seq
+    except StoreDamaged:  # what is sound is read around it
+        events = read_events(engine, thread, after, before=end, kinds=kinds)
+        newest = deque((event.seq for event in events), maxlen=limit + 1)
+        return newest[1] if len(newest) > limit else None
 
 
 def _cursor(first: int, place: bytes | None) -> bytes:

@@ -145,6 +145,8 @@ class RebuildTurnJob(Job):
     row: TurnRow
     view: TurnView
     reopen: bool = False
+    places: bool = False
+    """The row may be as it should be: what the engine keeps beside it is not."""
 
     def seal(self, state: ThreadState, desk: Desk) -> Plan:
         """See `Job`. Raises `Busy` while another turn of the thread runs, where this one would run beside it."""
@@ -155,6 +157,8 @@ class RebuildTurnJob(Job):
             return plan
         stored = _stored_thread(desk.engine, self.thread)
         row = turn_row(now, self.view)
+        if row == now and not self.reopen and not self.places:
+            return plan
         for other in state.open.values():
             if row.phase is phase_of(other.view.state) is Phase.STARTED and other.row.turn != row.turn:
                 raise Busy(thread=self.thread, turn=row.turn, running=other.row.turn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from turnlog.events.thread_kinds import ThreadRepaired
 from turnlog.folds.findings import Finding
 from turnlog.folds.repair import RepairPlan, RepairReport, Step, StepDone, identity
 from turnlog.folds.thread import decode_thread_fold
-from turnlog.journal.auditing import dead_leases, findings_of
+from turnlog.journal.auditing import PLACES, dead_leases, findings_of
 from turnlog.journal.fork_job import ForkJob
 from turnlog.journal.jobs import Job
 from turnlog.journal.reading import ThreadView
@@ -87,7 +87,7 @@ class Repairing:
             case "finish_fork":
                 return self._finish_fork(step.thread)
             case _:
-                return self._turn(step, found[0])
+                return self._turn(step, found)
 
     def _done(self, job: Job) -> int | bool | None:
         """Have a job done, and wait for it. None when there was nothing to do any more."""
@@ -120,9 +120,9 @@ class Repairing:
         self._done(ForkJob(thread=thread, source=source, finish=self._view))
         return True
 
-    def _turn(self, step: Step, found: Finding) -> int | bool | None:
+    def _turn(self, step: Step, findings: Sequence[Finding]) -> int | bool | None:
         assert step.thread is not None
-        rows = self._engine.turns(thread=step.thread, turn=found.turn, limit=1).rows
+        rows = self._engine.turns(thread=step.thread, turn=findings[0].turn, limit=1).rows
         if not rows:
             return None
         row = rows[0]
@@ -130,10 +130,11 @@ class Repairing:
             seq, pages = snapshot_pages(self._engine, row, turn_view(self._engine, row))
             return self._done(SnapshotJob(thread=row.thread, turn=row.turn, seq=seq, pages=pages))
         reopen = step.action == "reopen"
+        places = any(found.place == PLACES for found in findings)
         view = rebuilt_view(self._engine, row, reopen=reopen)
         if view is None:
             return None
-        done = self._done(RebuildTurnJob(thread=row.thread, row=row, view=view, reopen=reopen))
+        done = self._done(RebuildTurnJob(thread=row.thread, row=row, view=view, reopen=reopen, places=places))
         if reopen and done:
             self._recover()
         return done

@@ -217,19 +217,35 @@ def test_threads_behind_a_damaged_page_of_threads_are_searched(path: Path) -> No
     assert any(damage.detail.startswith("rows behind the number") for damage in found)
 
 
-def test_a_text_that_is_none_is_damage(path: Path) -> None:
-    """P4: bytes that are no text in a stored id are told as such by reads, and by the search."""
+def test_a_name_that_is_none_hides_no_other(path: Path) -> None:
+    """P4: bytes that are no text in a stored name are shown as such in its list, and told by the search."""
     with _opened(path) as engine:
-        commit(engine, writes.submission("T", "t1"), writes.note("U", base=0))
+        commit(engine, writes.submission("T", "t1"), writes.submission("T", "t2", base=1), writes.note("U", base=0))
     _changed(
-        path, "UPDATE thread SET thread = x'ff' WHERE thread = CAST('U' AS BLOB)", "UPDATE turn SET digest = x'ff'"
+        path,
+        "UPDATE thread SET thread = x'75ff' WHERE thread = CAST('U' AS BLOB)",
+        "UPDATE turn SET turn = x'ff31', digest = x'ff' WHERE turn = CAST('t1' AS BLOB)",
     )
     with _opened(path) as engine:
-        with pytest.raises(StoreDamaged):
-            engine.turns(thread="T", limit=1)
-        with pytest.raises(StoreDamaged):
-            engine.threads(limit=9)
-        assert next(damage.detail for damage in engine.check()).startswith("the id of the thread with the number")
+        assert sorted(row.thread for row in engine.threads(limit=9).rows) == ["T", "u\\xff"]
+        assert [row.turn for row in engine.turns(thread="T", limit=9).rows] == ["t2", "\\xff1"]
+        assert [event.turn for event in engine.read("T", limit=9, bytes_max=99).rows][-1] == "t2"
+        told = [damage.detail for damage in engine.check() if damage.what == "unreadable"]
+        assert [detail.rpartition(" with")[0] for detail in told] == ["the id of the turn", "the id of the thread"]
+
+
+def test_an_owner_that_is_none_keeps_nobody_waiting(path: Path) -> None:
+    """P4, P8: a lease whose owner has no name is nobody's; of an open turn it is told, and all others are settled."""
+    with _opened(path) as engine:
+        engine.lease("owner1", 30.0)
+        commit(engine, writes.submission("T", "t1", owner="dead"), writes.submission("U", "u1", owner="other"))
+    _changed(path, "INSERT INTO owner VALUES (x'ff', 1.0)", "UPDATE turn SET owner = x'ff' WHERE turn = x'7431'")
+    with _opened(path) as engine:
+        engine.lease("owner2", 30.0)
+        assert engine.dead_owners(limit=9) == ["other", "owner1"]
+        assert engine.lease_end() is not None
+        found = [damage for damage in engine.check() if damage.what == "unreadable"]
+        assert [(damage.thread, damage.turn) for damage in found] == [("T", "t1")]
 
 
 def test_a_search_that_pauses_keeps_no_old_pages(path: Path) -> None:

@@ -39,7 +39,7 @@ _OWN_KINDS: Final = b"thread_"
 _THREADS: Final = "SELECT id, thread FROM thread WHERE id > ? ORDER BY id LIMIT ?"
 
 _TURNS: Final = f"""
-SELECT t.id, t.turn, t.places, (
+SELECT t.id, t.turn, t.places, CASE WHEN t.phase < 2 THEN t.owner END, (
     SELECT max(id) & {(1 << PLACE_BITS) - 1} FROM event
     WHERE id BETWEEN t.id << {PLACE_BITS} AND (t.id + 1 << {PLACE_BITS}) - 1
 ) FROM turn AS t WHERE t.thread = ? AND t.id > ? ORDER BY t.id LIMIT ?
@@ -177,8 +177,13 @@ class Checker:
         for row in self._walk(lambda after, limit: self._rows(_TURNS, (number, after, limit))):
             if isinstance(row, Damage):
                 yield Damage(what="unreadable", thread=name, detail=f"turns: {row.detail}")
-            elif row[3] is not None and row[2] <= row[3]:
-                detail = f"the next event would take a place that is taken: {row[2]} are noted, {row[3] + 1} are"
+            elif _text(row[1]) is None:
+                yield Damage(what="unreadable", thread=name, detail=f"the id of the turn with the number {row[0]}")
+            elif row[3] is not None and _text(row[3]) is None:
+                detail = "the owner of the turn, which is open: nobody can settle it"
+                yield Damage(what="unreadable", thread=name, turn=_text(row[1]), detail=detail)
+            elif row[4] is not None and row[2] <= row[4]:
+                detail = f"the next event would take a place that is taken: {row[2]} are noted, {row[4] + 1} are"
                 yield Damage(what="places", thread=name, turn=_text(row[1]), detail=detail)
 
     def _walk(self, fetch: Callable[[int, int], list[_Row]]) -> Iterator[_Row | Damage]:

@@ -11,10 +11,10 @@ import apsw
 
 from turnlog.engines.decide import Facts, Needs, Pair
 from turnlog.engines.protocol import OwnerId, ThreadRow, TurnRow
-from turnlog.engines.sqlite.rows import SqlRow, check_shape, read_rows, shape
+from turnlog.engines.sqlite.rows import SqlRow, check_shape, read_rows, shape, stored_text
 from turnlog.engines.sqlite.snapshots import snapshot_state
 from turnlog.engines.sqlite.turns import COLUMNS, turn_row
-from turnlog.events.ids import bytes_text, text_bytes
+from turnlog.events.ids import text_bytes
 
 UNREAD: Final = bytes(bytearray(b"unread"))
 """Stands for the fold of a stored thread, known by identity: nothing is decided by it, and a write that brings none
@@ -86,7 +86,7 @@ def _read_threads(db: apsw.Connection, needs: Needs, stored: Stored) -> None:
     for row in db.execute(_THREADS, (apsw.carray(names),)):
         check_shape(row, _THREAD)
         name_bytes, number, head, rev, updated_at, pinned, importing = row
-        name = bytes_text(name_bytes)
+        name = stored_text(name_bytes)
         stored.thread_ids[name] = number
         stored.facts.threads[name] = ThreadRow(
             thread=name,

@@ -30,7 +30,7 @@ def read_leases(db: apsw.Connection) -> list[tuple[str, float]]:
     rows = list(db.execute("SELECT owner, lease_end FROM owner"))
     for row in rows:
         check_shape(row, _LEASE)
-    return [(bytes_text(owner), end) for owner, end in rows]
+    return [(name, end) for owner, end in rows if (name := _name(owner)) is not None]
 
 
 def read_owners(db: apsw.Connection) -> list[str]:
@@ -40,4 +40,12 @@ def read_owners(db: apsw.Connection) -> list[str]:
     )
     for row in rows:
         check_shape(row, _OWNER)
-    return [bytes_text(owner) for (owner,) in rows]
+    return [name for (owner,) in rows if (name := _name(owner)) is not None]
+
+
+def _name(owner: bytes) -> str | None:
+    """None for what is no owner's name any more: nobody has that lease, and others are not to wait for it."""
+    try:
+        return bytes_text(owner)
+    except UnicodeDecodeError:
+        return None

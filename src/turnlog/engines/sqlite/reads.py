@@ -12,7 +12,7 @@ from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Chunk, Page, Record, Tail, ThreadRow
 from turnlog.engines.sqlite.cursors import number_bytes, thread_place, thread_place_bytes
 from turnlog.engines.sqlite.places import PLACE_BITS
-from turnlog.engines.sqlite.rows import check_shape, shape
+from turnlog.engines.sqlite.rows import check_shape, shape, stored_text
 from turnlog.errors import StoreDamaged
 from turnlog.events.ids import bytes_text, text_bytes
 from turnlog.limits import READ_EVENTS_MAX
@@ -55,7 +55,7 @@ def _chunks(db: apsw.Connection, thread: int, rev: int) -> Iterator[Chunk]:
         check_shape(row, _CHUNK)
         turn, draft, after, draft_rev, chunk_rev, offset, text = row
         yield Chunk(
-            turn=bytes_text(turn),
+            turn=stored_text(turn),
             draft=bytes_text(draft),
             after=after,
             rev=draft_rev,
@@ -137,7 +137,7 @@ def _record(row: _EventRow) -> Record:
     check_shape(row, _EVENT)
     seq, turn, at, v, kind, body = row
     return Record(
-        seq=seq, turn=None if turn is None else bytes_text(turn), at=at, v=v, kind=bytes_text(kind), body=body
+        seq=seq, turn=None if turn is None else stored_text(turn), at=at, v=v, kind=bytes_text(kind), body=body
     )
 
 
@@ -163,7 +163,7 @@ def _thread_row(row: Sequence[Any]) -> ThreadRow:
     check_shape(row[:-1], _THREAD)
     pinned, updated_at, _, thread, head, rev, importing, fold = row
     return ThreadRow(
-        thread=bytes_text(thread),
+        thread=stored_text(thread),
         head=head,
         rev=rev,
         updated_at=updated_at,
@@ -182,7 +182,7 @@ def read_changes(db: apsw.Connection, since: int) -> tuple[list[str], int]:
     rows = list(db.execute(sql, (since, READ_EVENTS_MAX)))
     for row in rows:
         check_shape(row, _CHANGE)
-    told = [bytes_text(thread) for thread, _, importing in rows if not importing]
+    told = [stored_text(thread) for thread, _, importing in rows if not importing]
     return told, rows[-1][1] if rows else since
 
 

@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 
 import apsw
 
+from turnlog.events.ids import bytes_text
+
 SqlRow: TypeAlias = tuple[bytes | int | None, ...]
 Shape: TypeAlias = frozenset[tuple[type, ...]]
 
@@ -58,3 +60,12 @@ def check_shape(row: Sequence[object], wanted: Shape) -> None:
     """Raise `apsw.CorruptError` for a row that nobody has stored so: SQLite gives whatever type the bytes now say."""
     if (*map(type, row),) not in wanted:
         raise apsw.CorruptError("a value has another type than was stored")
+
+
+def stored_text(data: bytes) -> str:
+    """A name of a row. Of a damaged one the bytes are shown: it is no name any more that anybody asks for, and hides no
+    other row of its list."""
+    try:
+        return bytes_text(data)
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "backslashreplace")

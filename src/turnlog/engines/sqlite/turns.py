@@ -11,8 +11,8 @@ import apsw
 from turnlog.engines.asked import INT64_MAX
 from turnlog.engines.protocol import Page, Phase, TurnRow
 from turnlog.engines.sqlite.cursors import number_bytes, number_of, thread_place, thread_place_bytes
-from turnlog.engines.sqlite.rows import check_shape, shape
-from turnlog.events.ids import bytes_text, text_bytes
+from turnlog.engines.sqlite.rows import check_shape, shape, stored_text
+from turnlog.events.ids import text_bytes
 
 COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.owner, t.fence, t.seq_first, t.seq_last,
     t.fold"""
@@ -100,10 +100,10 @@ def turn_row(row: Sequence[Any]) -> TurnRow:
     if phase not in _PHASES:
         raise apsw.CorruptError("a turn has a phase that there is not")
     return TurnRow(
-        thread=bytes_text(thread),
-        turn=bytes_text(turn),
+        thread=stored_text(thread),
+        turn=stored_text(turn),
         key=_text(key),
-        digest=bytes_text(digest),
+        digest=stored_text(digest),
         retry_of=_text(retry_of),
         phase=Phase(phase),
         owner=_text(owner),
@@ -115,4 +115,4 @@ def turn_row(row: Sequence[Any]) -> TurnRow:
 
 
 def _text(data: bytes | None) -> str | None:
-    return None if data is None else bytes_text(data)
+    return None if data is None else stored_text(data)
