@@ -85,8 +85,13 @@ class Checker:
         self._read = read
 
     def store(self) -> Iterator[Damage]:
-        """All of it."""
-        yield from self._pages()
+        """All of it; where an index differs from its table, nothing is looked for by it."""
+        lost = False
+        for found in self._pages():
+            lost = lost or found.what == "index"
+            yield found
+        if lost:
+            return
         for table in ("event", "chunk", "turn"):
             yield from self._without_thread(table)
         for row in self._walk(lambda after, limit: self._rows(_THREADS, (after, limit))):
@@ -122,7 +127,18 @@ class Checker:
                 said = [text for (text,) in self._rows(f"PRAGMA integrity_check('{table}')", ())]
             except StoreDamaged as error:
                 said = [str(error)]
-            yield from _of_table(table, [text for text in said if text != "ok"])
+            if said := [text for text in said if text != "ok"]:
+                yield from _of_table(table, said, self._is_whole(table))
+
+    def _is_whole(self, table: str) -> bool:
+        """Whether all rows of a table can be read by themselves, to their last bytes."""
+        try:
+            columns = [name for _, name, *_ in self._rows(f"PRAGMA table_info('{table}')", ())]
+            ends = ", ".join(f'max(substr("{column}", -1))' for column in columns)
+            self._rows(f"SELECT {ends} FROM {table} NOT INDEXED", ())  # noqa: S608
+        except StoreDamaged:
+            return False
+        return not table.startswith("sqlite_")
 
     # --- what tables say of each other ------------------------------------------------------------------------------
 
@@ -288,18 +304,19 @@ def _behind(fetch: Callable[[int, int], list[_Row]], after: int) -> int | None:
     return high
 
 
-def _of_table(table: str, said: list[str]) -> Iterator[Damage]:
-    """What SQLite says of a table, an index at a time. Where pages cannot be read, an index cannot be made again."""
+def _of_table(table: str, said: list[str], whole: bool) -> Iterator[Damage]:
+    """What SQLite says of a table, an index at a time. Of one that is whole, all of it is about its indexes."""
     indexes: dict[str, list[str]] = {}
     for text in said:
         if found := _OF_INDEX.search(text):
-            indexes.setdefault(found[1], []).append(text)
+            indexes.setdefault(f"index {found[1]}", []).append(text)
+        elif whole:
+            indexes.setdefault("an index", []).append(text)
         else:
             yield Damage(what="unreadable", detail=f"{table}: {text}")
-    whole = len(said) == sum(map(len, indexes.values()))
     for index, texts in indexes.items():
         more = f", and {len(texts) - 1} more like it" if len(texts) > 1 else ""
-        yield Damage(what="index" if whole else "unreadable", detail=f"index {index} of {table}: {texts[0]}{more}")
+        yield Damage(what="index" if whole else "unreadable", detail=f"{index} of {table}: {texts[0]}{more}")
 
 
 def _loose(name: str, count: int) -> Damage:

@@ -38,7 +38,7 @@ from turnlog.engines.protocol import (
     TurnRow,
     Write,
 )
-from turnlog.engines.sqlite import reads
+from turnlog.engines.sqlite import indexes, reads
 from turnlog.engines.sqlite.checking import Checker
 from turnlog.engines.sqlite.connect import BusyWait, check_header, check_version, open_reader, open_writer, prepare_file
 from turnlog.engines.sqlite.cursors import number_bytes, number_of
@@ -53,7 +53,7 @@ from turnlog.engines.sqlite.store import store
 from turnlog.engines.sqlite.turns import TurnQuery, read_turns
 from turnlog.engines.sqlite.turnstile import Turnstile
 from turnlog.engines.sqlite.wal import WriteAheadLog
-from turnlog.errors import StoreClosed, StoreUnavailable
+from turnlog.errors import StoreClosed, StoreDamaged, StoreUnavailable
 from turnlog.events.clock import Clock
 from turnlog.events.ids import text_bytes
 from turnlog.limits import GATE_WAIT_S, STORE_BUSY_WAIT_S, WAL_PREGROWN_BYTES, WRITER_POLL_S
@@ -322,9 +322,12 @@ class SqliteEngine:
         return checker.store() if thread is None else checker.thread(thread)
 
     def reindex(self) -> None:
-        """See `Engine`. Raises `StoreDamaged` where a page of an index cannot be read, and `StoreError` where rows
-        are there twice."""
-        self._write(lambda db: db.execute("REINDEX"))
+        """See `Engine`. Raises `StoreDamaged` where a page of a table cannot be read either, and `StoreError` where
+        rows are there twice."""
+        try:
+            self._write(indexes.reindex)
+        except StoreDamaged:
+            self._write(indexes.remake)
 
     def changes(self, position: bytes, timeout: float) -> tuple[list[ThreadId], bytes]:
         """See `Engine`. At most `READ_EVENTS_MAX` threads at once; other processes are noticed by polling."""
