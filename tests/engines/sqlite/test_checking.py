@@ -270,7 +270,7 @@ WRONG_TYPES = [
     ("event", "at", "NULL"),
     ("turn", "turn", "7"),
     ("turn", "key", "'k'"),
-    ("turn", "phase", "9"),
+    ("turn", "phase", "x'01'"),
     ("turn", "fence", "x'00'"),
     ("thread", "head", "x'05'"),
     ("thread", "pinned", "'yes'"),

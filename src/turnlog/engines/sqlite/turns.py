@@ -19,7 +19,6 @@ COLUMNS: Final = """n.thread, t.turn, t.key, t.digest, t.retry_of, t.phase, t.ow
 """Of a turn `t` in a thread `n`: what `turn_row` takes."""
 
 _TURN: Final = shape("bbBbBiBiii")
-_PHASES: Final = frozenset(Phase)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +96,13 @@ def turn_row(row: Sequence[Any]) -> TurnRow:
     """A turn's row from `COLUMNS`."""
     check_shape(row[:-1], _TURN)
     thread, turn, key, digest, retry_of, phase, owner, fence, seq_first, seq_last, fold = row
-    if phase not in _PHASES:
-        raise apsw.CorruptError("a turn has a phase that there is not")
     return TurnRow(
         thread=stored_text(thread),
         turn=stored_text(turn),
         key=_text(key),
         digest=stored_text(digest),
         retry_of=_text(retry_of),
-        phase=Phase(phase),
+        phase=Phase(min(max(phase, Phase.SUBMITTED), Phase.SETTLED)),  # a damaged one as statements take it
         owner=_text(owner),
         fence=fence,
         seq_first=seq_first,
