@@ -31,7 +31,7 @@ from turnlog.testing.clock import ManualClock
 from turnlog.web.page import thread_view
 from turnlog.web.page.markup import page_html
 from turnlog.web.page.thread_view import load
-from turnlog.web.page.turn_page import turn_page
+from turnlog.web.page.turn_page import trace_rows, turn_page
 from turnlog.web.page.view import TurnSource
 
 
@@ -261,3 +261,13 @@ def test_an_open_turn_has_no_gist(store: Store) -> None:
     log = store.open()
     working(log)
     assert log.gist("t", "T") is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(threads())
+def test_the_page_of_an_open_turn_has_its_rows(thread: Simulator) -> None:
+    """A turn's own page, which folds an open turn once, shows the rows that its trace has (P9)."""
+    with opened(thread.frames, [False]) as log:
+        for turn in thread.begun_at:
+            whole = page_html([turn_page(log, "t", turn, 0).section])
+            assert all(page_html([row]) in whole for row in trace_rows(log, "t", turn))

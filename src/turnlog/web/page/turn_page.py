@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turnlog.errors import InvalidInput
 from turnlog.events.kinds import Submitted
-from turnlog.folds.entries import Brief
+from turnlog.folds.entries import Brief, Entry
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.summary import is_row
 from turnlog.journal.listed import ListedTurn
@@ -19,6 +19,9 @@ from turnlog.web.page.markup import Element, dom_id
 from turnlog.web.page.rendering import leaf
 from turnlog.web.page.view import TurnSource
 from turnlog.web.paths import path_id
+
+_TRIES: Final = 5
+"""Readings of what came meanwhile, before a page is shown without the drafts of a turn that never rests."""
 
 
 class TracePages(NamedTuple):
@@ -48,8 +51,9 @@ def turn_page(log: Log, thread: str, turn: str, start: int) -> TurnPage:
     row = log.turn_view(thread, turn)
     source = _source(log, thread, row)
     place = Place(path_id(thread), path_id(turn))
-    rows, count = _rows(log, thread, turn, start)
-    element = TurnLayout(thread, turn, alone=True).element(source.view(row.queue_place), rows)
+    shown = source.view(row.queue_place)
+    rows, count = _rows(log, thread, turn, start, shown.entries if source.open else None)
+    element = TurnLayout(thread, turn, alone=True).element(shown, rows)
     return TurnPage(
         title=log.thread(thread).title,
         at=f"{log.epoch}.{source.touched}",
@@ -77,10 +81,17 @@ def trace_rows(log: Log, thread: str, turn: str) -> list[Element]:
     return rows
 
 
-def _rows(log: Log, thread: str, turn: str, start: int) -> tuple[list[Element], int]:
-    """The rows of a trace from the number `start` on, and how many it has in all."""
+def _rows(
+    log: Log, thread: str, turn: str, start: int, known: Sequence[Entry] | None = None
+) -> tuple[list[Element], int]:
+    """The rows of a trace from the number `start` on, and how many it has in all. `known` is the trace of a turn that
+    was folded already."""
     chosen = _Chosen(start)
-    entries = log.timeline_rows(thread, turn, chosen.numbers)
+    entries: Sequence[Entry]
+    if known is None:
+        entries = log.timeline_rows(thread, turn, chosen.numbers)
+    else:
+        entries = [known[number] for number in chosen.numbers(known)]
     if start and start >= chosen.count:
         raise InvalidInput(field="from", problem="is beyond the end of the trace")
     shown, parents = entries[: chosen.shown], entries[chosen.shown :]
@@ -96,7 +107,7 @@ class _Chosen:
         self._start = start
         self.count = self.shown = 0
 
-    def numbers(self, briefs: Sequence[Brief]) -> list[int]:
+    def numbers(self, briefs: Sequence[Brief | Entry]) -> list[int]:
         """Their numbers."""
         ordered = in_tree(briefs)
         shown = ordered[self._start : self._start + TRACE_ROWS_SHOWN]
@@ -128,18 +139,23 @@ def _source(log: Log, thread: str, row: ListedTurn) -> TurnSource:
 
 
 def _fold(log: Log, thread: str, row: ListedTurn, source: TurnSource) -> None:
-    """Take all the turn's events, those that came late, and its drafts."""
-    for event in log.events(thread, turn=row.turn):
-        source.event(event)
+    """Take all the turn's events, those that came late, and the drafts that were open behind the last of them."""
+    after = row.seq_first - 1
+    for _ in range(_TRIES):
+        for event in log.events(thread, after=after, turn=row.turn):
+            source.event(event)
+            after = event.seq
+        drafts = log.drafts(thread)
+        if next(log.events(thread, after=after, turn=row.turn), None) is None:
+            for draft in (draft for draft in drafts if draft.turn == row.turn):
+                source.draft(draft)
+            break
     for seq in row.late:
         for event in islice(log.events(thread, after=seq - 1, bytes_max=1), 1):
             source.event(event)
-    for draft in log.drafts(thread):
-        if draft.turn == row.turn:
-            source.draft(draft)
 
 
-def in_tree(entries: Sequence[Brief]) -> list[int]:
+def in_tree(entries: Sequence[Brief | Entry]) -> list[int]:
     """The numbers of the rows of a trace, each parent directly before what is in it."""
     rows = [number for number, entry in enumerate(entries) if is_row(entry)]
     inside: dict[str | None, list[int]] = {}
