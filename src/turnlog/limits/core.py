@@ -211,7 +211,7 @@ SNAPSHOT_WRITE_BYTES: Final = 256 * 1_024
 
 SAID_EVENTS_MAX: Final = 500
 """Events with messages and notices of a turn that its snapshot names: each is read on its own, all of them in
-some ten milliseconds. Turns that say more are folded again when they are shown."""
+some 20 milliseconds. Turns that say more are folded again when they are shown."""
 
 SNAPSHOTS_WAITING_MAX: Final = 1_000
 """Settled turns that wait for their snapshot: seconds of work. More of them are folded again when they are opened."""
