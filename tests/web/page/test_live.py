@@ -105,9 +105,10 @@ def test_what_was_shown_is_not_taken_back() -> None:
     """A browser that fetched its page between two frames of the others is not sent an older text (P2)."""
 
     async def play() -> None:
-        async with turnlog.open("memory://") as log, lives(log) as live:
+        async with turnlog.open("memory://") as log, AsyncExitStack() as stack:
             turn = await log.submit("t", "question")
             await turn.start(agent="a")
+            live = await stack.enter_async_context(lives(log))
             first = Browser(log, live)
             text = ""
             for number in range(20):
