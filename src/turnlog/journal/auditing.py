@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from turnlog.engines.protocol import Damage, Engine, Phase, ThreadRow, TurnRow
 from turnlog.errors import RecordDamaged, StoreDamaged, UnknownThread
 from turnlog.events.ids import check_thread_id
 from turnlog.events.kinds import Damaged, Event, ThreadCreated, ThreadLate, Unknown
 from turnlog.events.thread_kinds import ThreadRepaired, ThreadRepairUndone
 from turnlog.folds.audit import THREAD_KINDS, ThreadAudit, ThreadFacts, set_aside
-from turnlog.folds.audit_turn import ROW, TurnFacts, is_unread
+from turnlog.folds.audit_turn import ROW, TurnFacts
 from turnlog.folds.findings import Finding, FindingKind, finding
-from turnlog.folds.pages import differs, read_page
 from turnlog.folds.states import TERMINAL
 from turnlog.folds.thread import ThreadFold, decode_thread_fold, fold_thread
-from turnlog.folds.turn import TurnFold, TurnView, decode_view, fold_turn
-from turnlog.journal.records import read_events, turn_view
+from turnlog.folds.turn import TurnView, decode_view
+from turnlog.journal.comparing import snapshot_findings, whole_view
+from turnlog.journal.records import read_events
 from turnlog.journal.state import thread_row
-from turnlog.journal.traces import covered, fold_settled
 from turnlog.limits import DEAD_OWNERS_MAX, PAGE_ROWS, STILL_TRIES_MAX
 
 REPAIRS = frozenset({ThreadRepaired.kind, ThreadRepairUndone.kind})
@@ -64,7 +61,7 @@ def findings_of(engine: Engine, thread: str) -> Iterator[Finding]:
 
 
 def thread_names(engine: Engine) -> Iterator[str | Finding]:
-    """All threads, the last changed first, then those that are being copied; and what keeps others from being told."""
+    """All threads, as they are listed, then those that are being copied; and what keeps others from being told."""
     yield from _listed(engine, importing=False)
     yield from _listed(engine, importing=True)
 
@@ -130,18 +127,6 @@ def is_of_row(event: Event) -> bool:
     if event.kind == Damaged.kind or (event.turn is not None and event.kind in THREAD_KINDS):
         return False
     return event.kind != ThreadCreated.kind or event.seq == 1
-
-
-def whole_view(engine: Engine, thread: str, turn: str) -> TurnView | None:
-    """A turn's view from all of its events, wherever its row says that they are; None when none says what it is."""
-    fold: TurnFold | None = None
-    for event in read_events(engine, thread, 0, turn=turn):
-        fold = fold_turn(fold, event)
-    if fold is None or fold.view.state not in TERMINAL:
-        return None if fold is None else fold.view
-    events = read_events(engine, thread, fold.view.seq_first, kinds={ThreadLate.kind})
-    late = [event.seq for event in events if isinstance(event.body, ThreadLate) and event.body.of == turn]
-    return replace(fold.view, late=late)
 
 
 def _unreadable(turn: str) -> TurnFacts:
@@ -292,57 +277,14 @@ class ThreadAuditing:
     def _row(self, audit: ThreadAudit, row: TurnRow) -> Iterator[Finding]:
         if row.seq_first <= audit.last and self._is_empty(row):
             yield self._own("orphan", ROW, "none of its events is in the store", turn=row.turn)
-        elif row.phase is Phase.SETTLED and self._differing_snapshot(row) is not None:
-            found = self._differing_snapshot(row)  # once more: it may have been replaced in between
-            if found is not None:
-                yield found
+        elif row.phase is Phase.SETTLED:
+            yield from snapshot_findings(self._engine, row)
 
     def _is_empty(self, row: TurnRow) -> bool:
         try:
             return next(read_events(self._engine, self._thread, 0, turn=row.turn), None) is None
         except StoreDamaged:
             return False
-
-    def _differing_snapshot(self, row: TurnRow) -> Finding | None:
-        """What is wrong with a turn's snapshot. One that covers less than there is, nobody reads."""
-        view = turn_view(self._engine, row)
-        try:
-            first = self._engine.snapshot(self._thread, row.turn)
-            if first is None or first.seq < covered(row, view):
-                return None
-            entry = 0
-            if first.seq == covered(row, view):
-                found = differs(self._pages(row.turn, first.pages), fold_settled(self._engine, row, view))
-                if found is None:
-                    return None
-                entry = found
-            lost = self._has_lost(row, first.body)
-        except (RecordDamaged, StoreDamaged):
-            return None
-        detail = f"the snapshot of its timeline differs from its events at entry {entry}"
-        if lost:
-            detail += "; it may tell of what is lost or cannot be read, so it stays"
-        return self._own("snapshot_differs", "snapshot", detail, turn=row.turn, repairable=not lost)
-
-    def _has_lost(self, row: TurnRow, first_page: bytes) -> bool:
-        """Whether a turn's snapshot may be the last that knows of some of its events."""
-        if any(is_unread(event) for event in read_events(self._engine, self._thread, 0, turn=row.turn)):
-            return True
-        try:
-            stored = read_page(first_page, row.turn).view
-        except RecordDamaged:
-            return False
-        view = whole_view(self._engine, self._thread, row.turn)
-        return stored is not None and view is not None and view.events + view.illegal < stored.events + stored.illegal
-
-    def _pages(self, turn: str, pages: int) -> Iterator[bytes]:
-        """The pages of a snapshot; one that cannot be had is empty, which no page is."""
-        for number in range(pages):
-            try:
-                page = self._engine.snapshot(self._thread, turn, page=number)
-            except StoreDamaged:
-                page = None
-            yield b"" if page is None else page.body
 
     # --- facts -------------------------------------------------------------------------------------------------
 

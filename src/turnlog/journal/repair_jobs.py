@@ -28,7 +28,8 @@ from turnlog.folds.audit_turn import is_unread
 from turnlog.folds.pages import stored_pages
 from turnlog.folds.thread import ThreadFold, fold_thread
 from turnlog.folds.turn import TurnView, decode_view
-from turnlog.journal.auditing import REPAIRS, is_of_row, whole_view
+from turnlog.journal.auditing import REPAIRS, is_of_row
+from turnlog.journal.comparing import whole_view
 from turnlog.journal.follow import joined
 from turnlog.journal.jobs import Job
 from turnlog.journal.plan import Desk, Plan

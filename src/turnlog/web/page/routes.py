@@ -48,7 +48,7 @@ def _page(name: str, **values: Any) -> Response:
 
 
 async def threads(request: Request) -> Response:
-    """The list of threads, the last changed first, and a place to begin one."""
+    """The list of threads, pinned ones first, then the last changed, and a place to begin one."""
     check_query(request, {"before"})
     text = request.query_params.get("before")
     before = None if text is None else cursor_of(text)
