@@ -61,6 +61,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "threads": ((), {"thread": "t", "importing": True, "before": b"b", "limit": 3}),
     "snapshot": (("t", "u"), {"page": 2}),
     "check": (("t",), {}),
+    "reindex": ((), {}),
     "changes": ((b"p", 0.5), {}),
     "rest": ((), {}),
     "close": ((), {}),
