@@ -28,6 +28,9 @@ DAMAGES: Final[dict[str, Damage]] = {
     "another word in a submission": sql(
         f"UPDATE event SET body = CAST(replace(CAST(body AS TEXT), 'question z', 'question y') AS BLOB) WHERE {of(34)}"
     ),
+    "another word in an answer": sql(
+        f"UPDATE event SET body = CAST(replace(CAST(body AS TEXT), 'the answer', 'the unswer') AS BLOB) WHERE {of(9)}"
+    ),
     "a kind from the future": sql(f"UPDATE event SET kind = CAST('dream' AS BLOB) WHERE {of(6)}"),
     "a version from the future": sql(f"UPDATE event SET v = 9 WHERE {of(5)}"),
     "the kind of another event": sql(f"UPDATE event SET kind = CAST('step' AS BLOB) WHERE {of(4)}"),

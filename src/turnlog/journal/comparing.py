@@ -51,23 +51,32 @@ def _differing_snapshot(engine: Engine, row: TurnRow) -> Finding | None:
         first = engine.snapshot(row.thread, row.turn)
         if first is None or first.seq < covered(row, view):
             return None
-        entry = 0
+        entry, whole = 0, False
         if first.seq == covered(row, view):
             found = differs(_pages(engine, row, first.pages), fold_settled(engine, row, view))
             if found is None:
                 return None
-            entry = found
-        lost = _has_lost(engine, row, first.body)
+            entry, whole = found, _is_whole(engine, row, first.pages)
+        lost = _has_lost(engine, row, first.body, whole=whole)
     except (RecordDamaged, StoreDamaged):
         return None
     detail = f"the snapshot of its timeline differs from its events at entry {entry}"
     if lost:
-        detail += "; it may tell of what is lost or cannot be read, so it stays"
+        detail += "; it may tell of what is lost, cannot be read or was changed, so it stays"
     return finding("snapshot_differs", "snapshot", detail, thread=row.thread, turn=row.turn, repairable=not lost)
 
 
-def _has_lost(engine: Engine, row: TurnRow, first_page: bytes) -> bool:
-    """Whether a turn's snapshot may be the last that knows of some of its events."""
+def _is_whole(engine: Engine, row: TurnRow, pages: int) -> bool:
+    """Whether each page of a snapshot is as it was written: it is kept with a checksum, which an event is not."""
+    try:
+        return all(read_page(body, row.turn) for body in _pages(engine, row, pages))
+    except RecordDamaged:
+        return False
+
+
+def _has_lost(engine: Engine, row: TurnRow, first_page: bytes, *, whole: bool) -> bool:
+    """Whether a turn's snapshot may be the last that knows of some of its events. A `whole` one that differs, and was
+    made of as many events as there are, tells what one of them was before it was changed."""
     if any(is_unread(event) for event in read_events(engine, row.thread, 0, turn=row.turn)):
         return True
     try:
@@ -75,7 +84,10 @@ def _has_lost(engine: Engine, row: TurnRow, first_page: bytes) -> bool:
     except RecordDamaged:
         return False
     view = whole_view(engine, row.thread, row.turn)
-    return stored is not None and view is not None and view.events + view.illegal < stored.events + stored.illegal
+    if stored is None or view is None:
+        return False
+    more = view.events + view.illegal - stored.events - stored.illegal
+    return more < 0 or (more == 0 and whole)
 
 
 def _pages(engine: Engine, row: TurnRow, pages: int) -> Iterator[bytes]:
