@@ -18,6 +18,7 @@ from turnlog.events.kinds import Attachment, Submitted
 from turnlog.journal.log import Log
 from turnlog.journal.turn import Turn
 from turnlog.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX, SUBMISSION_BYTES_MAX, THREAD_ID_BYTES_MAX, TURN_ID_BYTES_MAX
+from turnlog.testing.traps import Place
 
 
 def deep(levels: int) -> list[Any]:
@@ -262,3 +263,20 @@ def test_ids_are_given_by_the_source(store: Store) -> None:
     turn = log.submit("t", "x").result()
     assert turn.id.endswith("Z-000000000002")
     assert turn.id[8] == "T"
+
+
+def test_a_turn_that_comes_while_it_is_looked_is_in_the_way(store: Store) -> None:
+    """P5: a turn that another process submits between two readings of a thread makes a submission `Busy` too."""
+    log, other = store.open(), store.open()
+    first = other.submit("t", "one").result()
+    with pytest.raises(Busy):
+        log.submit("t", "two").result()
+    first.interrupt("cancelled").result()
+
+    def third(_: Place) -> None:
+        other.submit("t", "three", turn="third").result()
+
+    store.faults(log).traps.set("turns.before", third)
+    with pytest.raises(Busy) as busy:
+        log.submit("t", "four").result()
+    assert busy.value.running == "third"

@@ -115,7 +115,7 @@ class Mix:
         """Mostly something was damaged before, in what is made of the events, of a thread that is left in peace."""
         if self._drawing.left and random.random() < 0.7:
             action = changed(action, thread=random.choice(self._drawing.left))
-            self.known.harmed.add(action.thread)
+            self.known.harmed |= {action.thread, *self._drawing.unfinished(action.thread)}
             self.known.counts["damaged"] += await harm(self._folder, action.thread)
         await role.do(action)
 

@@ -46,6 +46,7 @@ class Drawing:
         self._begun = THREADS
         self._names = 0
         self._forks: list[Action] = []
+        self._forked: set[str] = set()
 
     def there(self) -> list[str]:
         """Threads that people talk in and that exist, and those where a turn is open."""
@@ -188,8 +189,9 @@ class Drawing:
 
     def _fork(self, thread: str, random: Random) -> Action | None:
         """A copy of a thread; or one that was asked for before, by somebody who may have died over it."""
-        if self._forks and random.random() < 0.3:
-            return random.choice(self._forks[-5:])
+        asked = [fork for fork in self._forks[-5:] if fork.thread not in self._known.harmed]
+        if asked and random.random() < 0.3:
+            return random.choice(asked)
         action = self._of_turn("fork", thread, self._known.turns.ended(thread, 4), random)
         if action is None:
             return None
@@ -198,8 +200,13 @@ class Drawing:
         self._forks.append(action)
         return action
 
+    def unfinished(self, thread: str) -> set[str]:
+        """Forks of a thread that nobody has seen whole: they may still be copied."""
+        return {fork.text for fork in self._forks if fork.thread == thread} - self._forked
+
     def forked(self, fork: str) -> None:
         """People go on talking in a fork, in the place of the thread that they have talked in longest."""
+        self._forked.add(fork)
         if fork not in (*self.threads, *self.left):
             self._leave(self.threads[0])
             self.threads[-1] = fork

@@ -62,10 +62,15 @@ def opened(folder: Path) -> Log:
 
 def _repair(folder: Path, left: Left) -> None:
     with opened(folder) as log:
-        findings = list(log.audit())
-        left.wrong += [f"the last audit found {one}" for one in findings if one.kind not in QUIET | HARMED]
-        report = log.repair(log.plan_repair(findings))
-        left.wrong += [f"the last repair failed: {step}" for step in report.steps if step.outcome == "failed"]
+        more = True
+        while more:
+            findings = list(log.audit())
+            left.wrong += [f"the last audit found {one}" for one in findings if one.kind not in QUIET | HARMED]
+            plan = log.plan_repair(findings)
+            more = plan.more
+            failed = [step for step in log.repair(plan).steps if step.outcome == "failed"]
+            left.wrong += [f"the last repair failed: {step}" for step in failed]
+            more = more and not failed
         left.wrong += [f"a repair leaves {one}" for one in log.audit() if one.severity != "info"]
 
 

@@ -205,7 +205,7 @@ class SubmitJob(Job):
 
     def _refuse(self, state: ThreadState) -> NoReturn:
         if self.when_busy == "refuse":
-            raise Busy(thread=self.thread, turn=self.turn, running=state.open_before(state.head + 1)[0].row.turn)
+            raise Busy(thread=self.thread, turn=self.turn, running=state.first_open.row.turn)
         raise Overloaded(thread=self.thread, turn=self.turn, limit="QUEUE_TURNS_MAX", limit_value=QUEUE_TURNS_MAX)
 
     def _seal_replacing(self, state: ThreadState, desk: Desk, opened: OpenTurn) -> Plan:

@@ -169,6 +169,11 @@ class ThreadState:
         earlier = [turn for turn in self.open.values() if turn.row.seq_first < seq]
         return sorted(earlier, key=lambda turn: turn.row.seq_first)
 
+    @property
+    def first_open(self) -> OpenTurn:
+        """The open turn that was submitted first, which may be later than `head`. There must be one."""
+        return min(self.open.values(), key=lambda turn: turn.row.seq_first)
+
     def fold_after(self, events: Iterable[Event]) -> ThreadFold:
         """The thread's fold as it will be after `events`; nothing is changed yet."""
         fold = self.fold or ThreadFold()
