@@ -23,6 +23,8 @@ from .serving import Server
 AT_ONCE: Final = 3
 """Actions that one role does at a time."""
 
+STORE_BUSY: Final = "store-busy"
+
 
 class Mix:
     """One run on the store in `folder`."""
@@ -135,8 +137,12 @@ class Mix:
         for role in self._roles.values():
             if isinstance(role, Commands) or (role.process is not None and not role.process.ended.is_set()):
                 await (end_well(role, self.known) if random.random() < 0.5 else role.kill())
+        # P8: who is stopped in the middle of a commit holds the store, and who waits too long for it is told so.
+        stops = sum(self.known.counts[f"{name}: stopped for long"] for name in ROLES)
+        if (busy := sum(deed.outcome == STORE_BUSY for deed in self.known.deeds)) > stops:
+            self.known.wrong.append(f"P8: the store was busy {busy} times, and {stops} times a process stood still")
         for deed in self.known.deeds:
-            if deed.outcome not in (DONE, LOST) and deed.outcome not in ALLOWED[deed.action.what]:
+            if deed.outcome not in (DONE, LOST, STORE_BUSY, *ALLOWED[deed.action.what]):
                 self.known.wrong.append(f"{deed.action} by {deed.by} was answered {deed.outcome}: {deed.value}")
             if deed.action.what == "conflict" and deed.outcome == DONE:
                 self.known.wrong.append(f"C04: other content was taken: {deed}")
