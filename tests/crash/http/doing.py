@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
+
+import apsw
 
 from ...power.recording import NAME
 from ...proof.facts import Fact
@@ -18,6 +21,10 @@ from .serving import Served, facts_of
 from .speaking import TALK
 
 THREAD: Final = "T"
+
+STOPS_MAX: Final = 20
+BUSY_MS: Final = 500
+"""Far longer than a commit of somebody who is awake."""
 
 
 async def ask(server: Served, content: str, *, key: str | None = None, when_busy: str = "refuse") -> str:
@@ -55,6 +62,28 @@ async def ends(server: Served, follower: Follower, turn: str) -> Any:
     await server.client.until(lambda: follower.state(turn) is not None)
     events = follower.events.values()
     return next(event["body"] for event in events if event["turn"] == turn and event["kind"] in TERMINAL)
+
+
+def stop_outside_a_commit(server: Served, folder: Path) -> None:
+    """Let a server stand still where it does not hold the store: inside a commit it would keep everybody from writing,
+    and nobody could take its turns over until it goes on (P8)."""
+    for _ in range(STOPS_MAX):
+        server.signal(signal.SIGSTOP)
+        if _is_free(folder / NAME):
+            return
+        server.signal(signal.SIGCONT)
+    raise AssertionError("each time it stood still it held the store")
+
+
+def _is_free(store: Path) -> bool:
+    """Whether anybody can write. The store is open in no engine of this process."""
+    with closing(apsw.Connection(str(store))) as db:
+        db.set_busy_timeout(BUSY_MS)
+        try:
+            db.execute("BEGIN IMMEDIATE; ROLLBACK")
+        except apsw.BusyError:
+            return False
+    return True
 
 
 async def same_page(server: Served, page: PageFollower) -> None:

@@ -10,7 +10,7 @@ from ...power.recording import NAME
 from ...proof.stored import read_store
 from ...web.followers import Follower
 from ...web.recording import ACCEPTED
-from .doing import THREAD, ask, check_all, ends, hears, same_page, stopped, watch, watch_page
+from .doing import THREAD, ask, check_all, ends, hears, same_page, stop_outside_a_commit, stopped, watch, watch_page
 from .rounds import CONFLICT
 from .serving import served
 
@@ -107,7 +107,7 @@ async def _taken_over(folder: Path) -> None:
         own, page = watch(first, "follower of the first"), await watch_page(first, "page of the first")
         other = watch(second, "follower of the second")
         await hears(second, other, turn, 60)
-        first.signal(signal.SIGSTOP)
+        stop_outside_a_commit(first, folder)
         assert (await ends(second, other, turn))["reason"] == "process_died"
         first.signal(signal.SIGCONT)
         assert (await ends(first, own, turn))["reason"] == "process_died"
