@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -338,8 +339,7 @@ class SqliteEngine:
             seen = self._commits
             if not position:
                 return [], number_bytes(self._read(reads.read_mark))
-            since = number_of(position)
-            threads, mark = self._read(lambda db, since=since: reads.read_changes(db, since))  # type: ignore[misc]
+            threads, mark = self._read(partial(reads.read_changes, since=number_of(position)))
             position = number_bytes(mark)
             if threads or left <= 0:
                 return threads, position
